@@ -1,0 +1,1 @@
+"""How fast the project is: one file a question, each runnable alone (`python -m benchmarks.tell`), all by `python -m benchmarks`."""

@@ -1,0 +1,18 @@
+"""`python -m benchmarks [name …] [--peers] [--quick] [--json FILE]`."""
+
+import importlib
+import sys
+
+from ._cli import main
+from ._scenario import Scenario
+
+NAMES = ("tell", "tell_idle", "fan_in", "ask", "spawn", "idle_memory", "agent_round")
+
+
+def scenarios() -> list[Scenario]:
+    """All of them, in the order of the story: a message, an answer, an actor, an agent."""
+    return [importlib.import_module(f"benchmarks.{name}").SCENARIO for name in NAMES]
+
+
+if __name__ == "__main__":
+    sys.exit(main(scenarios()))

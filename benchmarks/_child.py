@@ -1,0 +1,41 @@
+"""One round of one contestant: `python -m benchmarks._child scenario contestant n` prints one line of JSON.
+
+The only place that loads a peer, and it loads that one alone.
+"""
+
+import importlib
+import inspect
+import json
+import sys
+from collections.abc import Callable
+
+import trio
+
+from ._harness import pin
+from ._measure import Measured
+
+
+def contestant(scenario: str, key: str) -> Callable[[int], Measured]:
+    """The function that measures: of the scenario's own file, else of the peer's."""
+    own = importlib.import_module(f"benchmarks.{scenario}") if not is_peer(key) else None
+    place = own or importlib.import_module(f"benchmarks.peers.{key}")
+    function = getattr(place, key if own else scenario)
+    if inspect.iscoroutinefunction(function):
+        return lambda n: trio.run(function, n)
+    return function  # type: ignore[no-any-return]  # found by name
+
+
+def is_peer(key: str) -> bool:
+    """Whether the contestant has a file in `benchmarks/peers`."""
+    return importlib.util.find_spec(f"benchmarks.peers.{key}") is not None
+
+
+def main(scenario: str, key: str, n: int) -> None:
+    """Measure and tell."""
+    pin()
+    measured = contestant(scenario, key)(n)
+    print(json.dumps({"done": measured.done, "intended": n, "figures": dict(measured.figures)}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

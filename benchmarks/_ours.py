@@ -1,0 +1,39 @@
+"""Our side of the mail scenarios: one typed handler, and a sender that knows back pressure."""
+
+from collections.abc import Sequence
+
+import trio
+
+from actors import Actor, ActorRef, MailboxFull, handle
+
+from ._work import ADD, BURST, Add, Total
+
+
+class Count(Actor):
+    def __init__(self) -> None:
+        self.total = 0
+
+    @handle
+    async def add(self, message: Add) -> int:
+        self.total += message.amount
+        return self.total
+
+    @handle
+    async def report(self, _message: Total) -> int:
+        return self.total
+
+
+async def send_in_bursts(ref: ActorRef, n: int) -> None:
+    """Send without waiting, up to `BURST` between two checkpoints; where the mailbox is full, wait for room."""
+    for size in bursts(n):
+        for _ in range(size):
+            try:
+                ref.send_nowait(ADD)
+            except MailboxFull:
+                await ref.send(ADD, wait=60)
+        await trio.lowlevel.checkpoint()
+
+
+def bursts(n: int, size: int = BURST) -> Sequence[int]:
+    """`n` cut into bursts."""
+    return [size] * (n // size) + ([n % size] if n % size else [])

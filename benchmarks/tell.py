@@ -1,0 +1,84 @@
+"""What does a message cost, from a sender that does not wait for each, to a typed handler?
+
+One sender, one receiver, bounded at 256 unread. Ours sends bursts of 200 through a ref; a receiver takes what is there
+at once. The first twin is a memory channel as its documentation shows it, `await send` and `async for`; the second is
+the same channel with bursts of `send_nowait`, the best a channel can do. The clock stops when all has been handled.
+"""
+
+import sys
+
+import trio
+
+from supervision import open_system
+
+from ._cli import main
+from ._measure import Measured, Stopwatch
+from ._ours import Count, bursts, send_in_bursts
+from ._scenario import ASYNCIO, AUTOGEN, OURS, PYKKA, THESPIAN, AtLeast, Contestant, Scenario
+from ._work import ADD, CAPACITY, TOTAL, Add
+
+
+async def ours(n: int) -> Measured:
+    watch = Stopwatch()
+    async with open_system() as system:
+        ref = await system.spawn(Count, name="count")
+        with watch:
+            await send_in_bursts(ref, n)
+            done = await ref.ask(TOTAL, timeout=60)
+    return watch.each(n, done)
+
+
+async def channel(n: int) -> Measured:
+    watch = Stopwatch()
+    send, receive = trio.open_memory_channel[Add](CAPACITY)
+    counter = _Counter()
+    with watch:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(counter.consume, receive)
+            with send:
+                for _ in range(n):
+                    await send.send(ADD)
+    return watch.each(n, counter.count)
+
+
+async def channel_nowait(n: int) -> Measured:
+    watch = Stopwatch()
+    send, receive = trio.open_memory_channel[Add](CAPACITY)
+    counter = _Counter()
+    with watch:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(counter.consume, receive)
+            with send:
+                for size in bursts(n):
+                    for _ in range(size):
+                        try:
+                            send.send_nowait(ADD)
+                        except trio.WouldBlock:
+                            await send.send(ADD)
+                    await trio.lowlevel.checkpoint()
+    return watch.each(n, counter.count)
+
+
+class _Counter:
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def consume(self, receive: trio.MemoryReceiveChannel[Add]) -> None:
+        async for message in receive:
+            self.count += message.amount
+
+
+CHANNEL = Contestant("channel", "trio channel(256)")
+CHANNEL_NOWAIT = Contestant("channel_nowait", "trio channel(256), send_nowait")
+SCENARIO = Scenario(
+    name="tell",
+    question="One sender, bursts of messages to one typed handler.",
+    piece="message",
+    n=100_000,
+    quick=2_000,
+    contestants=(OURS, CHANNEL, CHANNEL_NOWAIT, ASYNCIO, PYKKA, THESPIAN, AUTOGEN.part(0.1)),
+    budgets=(AtLeast(4, CHANNEL.title), AtLeast(2, PYKKA.title)),
+)
+
+if __name__ == "__main__":
+    sys.exit(main([SCENARIO]))
