@@ -34,7 +34,7 @@ def main(scenario: str, key: str, n: int) -> None:
     """Measure and tell."""
     pin()
     measured = contestant(scenario, key)(n)
-    print(json.dumps({"done": measured.done, "intended": n, "figures": dict(measured.figures)}))
+    print(json.dumps({"done": measured.done, "intended": n, "figures": dict(measured.figures), "busy": measured.busy}))
 
 
 if __name__ == "__main__":

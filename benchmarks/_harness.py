@@ -33,6 +33,7 @@ class Round:
     intended: int
     figures: Mapping[str, float] = Factory(dict)
     error: str | None = None
+    busy: float = 1.0
 
     @property
     def refusal(self) -> str | None:
@@ -57,7 +58,7 @@ def in_own_process(scenario: Scenario, contestant: Contestant, n: int) -> Round:
     if child.returncode:
         return Round(0, n, error=(child.stderr.strip().splitlines() or [f"exit code {child.returncode}"])[-1])
     told = json.loads(child.stdout.splitlines()[-1])
-    return Round(told["done"], n, told["figures"])
+    return Round(told["done"], n, told["figures"], busy=told["busy"])
 
 
 def pin() -> None:
@@ -74,6 +75,7 @@ class Row:
     contestant: Contestant
     samples: list[float] = field(factory=list)
     refused: str | None = None
+    busy: float = 1.0
 
     @property
     def median(self) -> float:
@@ -104,7 +106,9 @@ class Report:
             "scenario": self.scenario.name,
             "n": self.n,
             "unit": self.scenario.unit,
-            "rows": [{"title": row.title, "samples": row.samples, "refused": row.refused} for row in self.rows],
+            "rows": [
+                {"title": row.title, "samples": row.samples, "refused": row.refused, "busy": row.busy} for row in self.rows
+            ],
             "budgets": [{"promise": v.promise, "value": v.value, "found": v.found, "passed": v.passed} for v in self.verdicts],
         }
 
@@ -140,7 +144,13 @@ def rows_of(contestant: Contestant, found: Sequence[Round]) -> list[Row]:
     for number, one in enumerate(found):
         if one.refusal:
             return [Row(contestant.title, contestant, refused=f"no row: {one.refusal} (round {number + 1})")]
+    busy = min((one.busy for one in found), default=1.0)
     return [
-        Row(contestant.title if key == COST else f"{contestant.title}, {key}", contestant, [one.figures[key] for one in found])
+        Row(
+            contestant.title if key == COST else f"{contestant.title}, {key}",
+            contestant,
+            [one.figures[key] for one in found],
+            busy=busy,
+        )
         for key in (found[0].figures if found else ())
     ]

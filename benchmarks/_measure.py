@@ -1,4 +1,9 @@
-"""The clock and the scale that every contestant is measured with."""
+"""The clock and the scale that every contestant is measured with.
+
+The clock counts the CPU time of the whole process: every contestant is busy from start to stop, so that is what it
+would take on a machine of its own, and a neighbour that takes the CPU away does not count. How much of the CPU it
+really got is kept beside it (`busy`) and shown where it was little: caches suffer from neighbours all the same.
+"""
 
 import gc
 import resource
@@ -16,29 +21,39 @@ COST = ""  # the figure of a contestant that has only one
 
 @frozen
 class Measured:
-    """One round of one contestant: `done` pieces of work, counted by whoever did them, and the figures."""
+    """One round of one contestant.
+
+    Attributes:
+        done: Pieces of work, counted by whoever did them.
+        figures: What they cost.
+        busy: The share of the CPU that the process had meanwhile.
+    """
 
     done: int
     figures: Mapping[str, float]
+    busy: float = 1.0
 
 
 class Stopwatch:
     """`with watch:` adds the block's seconds; set-up, checks and tear-down stay outside it."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.cpu = 0.0
+        self.wall = 0.0
 
     def __enter__(self) -> Self:
         gc.collect()
-        self._since = time.perf_counter()
+        self._since = time.process_time(), time.perf_counter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.seconds += time.perf_counter() - self._since
+        cpu, wall = self._since
+        self.cpu += time.process_time() - cpu
+        self.wall += time.perf_counter() - wall
 
     def each(self, n: int, done: int) -> Measured:
-        """Microseconds for each of the `n` pieces of work."""
-        return Measured(done, {COST: self.seconds / n * 1e6})
+        """CPU microseconds for each of the `n` pieces of work."""
+        return Measured(done, {COST: self.cpu / n * 1e6}, min(1.0, self.cpu / self.wall))
 
 
 class Growth:

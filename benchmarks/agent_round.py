@@ -46,7 +46,7 @@ class Adder(Agent):
             amount: How much.
         """
         tally: Tally = self.deps
-        tally.times.append(time.perf_counter())
+        tally.times.append(time.process_time())
         tally.total += amount
         return tally.total
 

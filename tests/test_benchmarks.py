@@ -155,7 +155,7 @@ def test_json_holds_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path = tmp_path / "found.json"
     main(scenarios()[:1], ["--json", str(path), "tell"])
     (scenario,) = json.loads(path.read_text())["scenarios"]
-    assert scenario["rows"][0] == {"title": "ours", "samples": [2.0] * 5, "refused": None}
+    assert scenario["rows"][0] == {"title": "ours", "samples": [2.0] * 5, "refused": None, "busy": 1.0}
 
 
 def test_a_contestant_that_breaks_says_how() -> None:
