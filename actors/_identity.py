@@ -1,0 +1,48 @@
+"""Who is acting: the identity that stamps what a task sends.
+
+Identity is a context variable, set at the start of the task of each life and of each tool call, so every task and
+every worker thread that descends from it speaks with its voice and no other: no argument of any send says who
+sends. Four answers exist:
+
+- the identity of a life or a call, with its generation: what it sends is stamped with it;
+- the same after its generation was revoked: whatever it still sends is `Fenced`;
+- no life, but a task that descends from the one that opened a system: host code, which speaks for the user;
+- nothing at all (a raw thread, a system task, a callback): `system (thread)`, never a person.
+"""
+
+from contextvars import ContextVar
+from typing import Any
+
+from ._envelope import FromSystem, FromUser, Sender
+from ._errors import Fenced
+
+
+class Identity:
+    """One voice: whom it stamps as the sender, the hops its mail carries, and whether its life is over."""
+
+    __slots__ = ("address", "hops", "revoked", "runtime", "sender")
+
+    def __init__(self, address: str, sender: Sender, runtime: Any, hops: int = 0) -> None:
+        self.address = address
+        self.sender = sender
+        self.runtime = runtime  # the system it lives in; None for a thread that belongs to none
+        self.hops = hops
+        self.revoked = False
+
+    def check(self) -> "Identity":
+        """Itself, or `Fenced` if its generation was revoked."""
+        if self.revoked:
+            raise Fenced(address=self.address)
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(address={self.address!r}, sender={self.sender!r}, revoked={self.revoked})"
+
+
+STRANGER = Identity("thread", FromSystem("thread"), None)
+current: ContextVar[Identity] = ContextVar("postroom_identity", default=STRANGER)
+
+
+def host(runtime: Any, owner: str | None = None) -> Identity:
+    """The identity of host code that speaks for a person."""
+    return Identity("user", FromUser(owner), runtime)

@@ -1,0 +1,90 @@
+"""Limits: the tree's rules as data. `supervision` inherits, narrows and enforces them, at one place."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from attrs import asdict, fields, frozen
+
+from ._errors import ConfigError
+from ._inherit import INHERIT, Inherit
+
+Scope = Literal["own", "children", "subtree", "siblings", "all"]
+WakeKind = Literal["user", "tool", "parent", "child", "peer"]
+BREADTH: dict[str, int] = {"own": 0, "children": 1, "subtree": 2, "siblings": 3, "all": 4}
+
+
+@frozen(kw_only=True)
+class Limits:
+    """What actors and sessions below may do. Every field inherits unless it is set; a set one may only be narrower than one above.
+
+    Args:
+        max_unread: Unread envelopes a mailbox holds.
+        max_hops: Agents a message may come through since a person last spoke.
+        max_wait: Seconds any wait may take.
+        mail_scope: To whom a model may write.
+        interrupt_scope: Whom a model may interrupt.
+        wake_on: Kinds of mail that wake an idle session.
+        max_calls: Tool calls attached at once.
+        max_detached: Detached tool calls at once.
+        max_watches: Watches of a session.
+        max_children: Live children of a session.
+        max_depth: Generations of sessions below a person's.
+        max_requests: Model requests (None: no bound).
+        max_tokens: Tokens, in and out (None: no bound).
+        max_cost: Cost, in the currency of the prices given (None: no bound).
+    """
+
+    max_unread: int | Inherit = INHERIT
+    max_hops: int | Inherit = INHERIT
+    max_wait: float | Inherit = INHERIT
+    mail_scope: Scope | Inherit = INHERIT
+    interrupt_scope: Scope | Inherit = INHERIT
+    wake_on: Sequence[WakeKind] | Inherit = INHERIT
+    max_calls: int | Inherit = INHERIT
+    max_detached: int | Inherit = INHERIT
+    max_watches: int | Inherit = INHERIT
+    max_children: int | Inherit = INHERIT
+    max_depth: int | Inherit = INHERIT
+    max_requests: int | None | Inherit = INHERIT
+    max_tokens: int | None | Inherit = INHERIT
+    max_cost: float | None | Inherit = INHERIT
+
+    def narrow(self, other: "Limits") -> "Limits":
+        """These limits with `other`'s set ones below them.
+
+        Raises:
+            ConfigError: A set field of `other` is wider than the one set here; the text names it and both values.
+        """
+        merged = asdict(self, recurse=False)
+        for name, value in asdict(other, recurse=False).items():
+            if value is INHERIT:
+                continue
+            if _wider(name, merged[name], value):
+                raise ConfigError(f"{name}={value!r} is wider than {name}={merged[name]!r} above it; a limit below may only be narrower")
+            merged[name] = value
+        return Limits(**merged)
+
+    def over(self, defaults: "Limits") -> "Limits":
+        """These limits, with `defaults` where nothing is set."""
+        mine = asdict(self, recurse=False)
+        return Limits(**{name: getattr(defaults, name) if value is INHERIT else value for name, value in mine.items()})
+
+
+def _wider(name: str, above: Any, below: Any) -> bool:
+    if above is INHERIT:
+        return False
+    if name.endswith("_scope"):
+        return BREADTH[below] > BREADTH[above]
+    if name == "wake_on":
+        return not set(below) <= set(above)
+    if above is None:
+        return False
+    return below is None or below > above
+
+
+SESSION_DEFAULTS = Limits(
+    max_unread=256, max_hops=16, max_wait=300.0, mail_scope="subtree", interrupt_scope="children",
+    wake_on=("user", "tool", "parent", "child"), max_calls=4, max_detached=16, max_watches=32, max_children=64, max_depth=8,
+    max_requests=None, max_tokens=None, max_cost=None,
+)  # fmt: skip
+FIELDS = tuple(each.name for each in fields(Limits))

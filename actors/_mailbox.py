@@ -1,0 +1,387 @@
+"""A mailbox: an append-only log of envelopes with cursors. There is no pop.
+
+Theory
+======
+
+A queue loses what its reader took and then failed to use. A log does not: *reading never consumes*. A reader keeps
+a cursor, the seq of the last envelope whose effect it has committed, and reads what lies behind it as often as it
+likes. Consuming is moving the cursor, together with the effect, over a contiguous prefix. What lies at or below
+the cursor may be trimmed; what lies above survives a crash of the reader.
+
+*Accepting is atomic and idempotent.* `seq` grows by one per mailbox, without gaps. The checks run in this order:
+
+    duplicate    the same (sender, id) again: its first receipt, marked; another body under it: IdConflict
+    permission   the runtime's rules for this sender; an interrupt may be demoted to normal
+    hops         more than `max_hops`: TooManyHops
+    room         more than `capacity` unread: MailboxFull, and nothing is kept
+
+A resend therefore succeeds while the box is full and after its mail was trimmed, as long as the id is in the window
+(the last 4 x capacity ids that senders chose; minted ids cannot be resent and are not kept).
+
+*Room.* Unread is what the bound counts: conversational envelopes past the mail cursor plus control past its own.
+Always accepted, still counted: control (past the bound an equal unread one serves for it), finished calls, answered
+continuations, the end of a watched actor. A person's interrupts have 16 places of their own past the bound.
+Whoever waits for room waits inside the box, in order of arrival, and is accepted by the very `advance` that makes
+room: a later sender cannot slip in between.
+
+*Waiting is level-triggered.* A wait whose condition holds returns at once; one that does not is woken only by an
+envelope that its own predicate matches. A predicate that raises wakes its reader, which raises; the sender never
+sees it.
+
+The hot path is `post`: one record, one append, and a wake-up where somebody waits. It runs, like everything that
+changes a mailbox, under trio's KeyboardInterrupt protection, so a Ctrl-C cannot leave a seq without its envelope.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import trio
+from attrs import frozen
+from trio.lowlevel import enable_ki_protection
+
+from ._codec import digest
+from ._envelope import (
+    ID_FORM,
+    INTERRUPT,
+    MINTED_FORM,
+    NORMAL,
+    ContinuationResult,
+    Control,
+    Envelope,
+    FromUser,
+    Priority,
+    Receipt,
+    Sender,
+    ToolCallFinished,
+    clock,
+    mint,
+)
+from ._errors import IdConflict, MailboxFull, TooManyHops
+from ._exit import Ended
+from ._waiters import Pending, Waiter, wait
+
+ALWAYS_ACCEPTED = (ToolCallFinished, ContinuationResult, Ended)
+PERSONS_INTERRUPTS = 16
+WINDOW = 4  # times the capacity
+Match = Callable[[Envelope], bool]
+Admission = Callable[[Priority], Priority]
+
+
+@frozen
+class MailboxStatistics:
+    """Counts since the mailbox was made (`accepted`, `duplicates`, `refused`) and now (`unread`, `waiting` readers)."""
+
+    accepted: int
+    unread: int
+    duplicates: int
+    refused: int
+    waiting: int
+
+
+class Mailbox:
+    """An append-only log of envelopes with cursors, bounded in what is unread.
+
+    It works on its own in any trio program; sends belong to the trio thread (`ActorRef.send_from_thread` is for the
+    others). One that lives under an address is made by the runtime, one per address and process.
+
+    Args:
+        address: The name that errors and statistics show.
+        capacity: How many envelopes may be unread at once.
+    """
+
+    __slots__ = (
+        "_ahead", "_base", "_control", "_control_seen", "_duplicates", "_last", "_log", "_reader", "_refused", "_room",
+        "_urgent", "_waiters", "_window", "address", "capacity", "closed", "cursor", "disturbed", "max_hops", "on_accept",
+    )  # fmt: skip
+
+    def __init__(self, address: str = "mailbox", capacity: int = 256) -> None:
+        if capacity < 1:
+            raise ValueError(f"a mailbox has room for at least 1 message, not {capacity}")
+        self.address = address
+        self.capacity = capacity
+        self.max_hops: int | None = None
+        self.closed = False  # set by the runtime when its owner accepts no more
+        self.on_accept: Callable[[Envelope], object] | None = None
+        self.cursor = 0  # the bound's mail cursor; move it with `advance`, or, as the actor's loop does, by one
+        self.disturbed = False  # the next envelope to handle is not simply the one behind the cursor, or somebody waits for room
+        self._log: list[Envelope] = []
+        self._base = 0  # seq of the last trimmed envelope
+        self._last = 0
+        self._control = 0
+        self._control_seen = False
+        self._ahead: set[int] | None = None  # handled although older mail is unread
+        self._urgent = 0
+        self._window: dict[tuple[Sender, str], tuple[Receipt, object]] | None = None
+        self._reader: trio.lowlevel.Task | None = None
+        self._waiters: list[Waiter] = []
+        self._room: deque[Pending] | None = None
+        self._duplicates = 0
+        self._refused = 0
+
+    # -------------------------------------------------------------- accepting
+    @enable_ki_protection
+    def post(self, body: Any, sender: Sender, hops: int = 0, token: Any = None) -> Receipt:
+        """Accept one normal envelope under a minted id: the hot path of every tell and ask."""
+        seq = self._last + 1
+        if seq - self.cursor > self.capacity or (self.max_hops is not None and hops > self.max_hops):
+            return self.accept(body, sender, hops=hops, token=token)
+        key = mint()
+        envelope = Envelope(key, seq, sender, NORMAL, hops, clock(), None, body, token)
+        self._log.append(envelope)
+        self._last = seq
+        reader = self._reader
+        if reader is not None:
+            self._reader = None
+            trio.lowlevel.reschedule(reader)
+        if self._waiters:
+            self._wake(envelope)
+        if self.on_accept is not None:
+            self.on_accept(envelope)
+        return Receipt(key, seq, False, NORMAL)  # noqa: FBT003  # positional: keywords cost a msgspec struct 40 %
+
+    @enable_ki_protection
+    def send_nowait(
+        self, body: object, *, sender: Sender, id: str | None = None, priority: Priority = Priority.NORMAL, hops: int = 0
+    ) -> Receipt:
+        """Accept `body` now or refuse it now; the receipt says where it stands.
+
+        Raises:
+            MailboxFull: No room; nothing was kept.
+            IdConflict: This sender used `id` for another body.
+            ValueError: `id` is not 1 to 64 of `A-Z a-z 0-9 . _ : -`, or has the form of a minted one (`m-7`).
+        """
+        return self.accept(body, sender, id=id, priority=priority, hops=hops)
+
+    @enable_ki_protection
+    def accept(
+        self,
+        body: Any,
+        sender: Sender,
+        *,
+        id: str | None = None,
+        priority: Priority = NORMAL,
+        hops: int = 0,
+        trace: str | None = None,
+        token: Any = None,
+        permit: Admission | None = None,
+    ) -> Receipt:
+        """Accept or refuse, all checks in order. `permit` gives the priority granted, or raises `NotPermitted`."""
+        known = self._duplicate(sender, id, body)
+        if known is not None:
+            return known
+        if permit is not None:
+            priority = permit(priority)
+        if self.max_hops is not None and hops > self.max_hops:
+            self._refused += 1
+            raise TooManyHops(address=self.address, hops=hops, max_hops=self.max_hops)
+        if self._full():
+            merged = self._past_the_bound(body, sender, priority)
+            if merged is not None:
+                return merged
+        return self._keep(body, sender, id, priority, hops, trace, token)
+
+    def _duplicate(self, sender: Sender, id: str | None, body: object) -> Receipt | None:
+        if id is None:
+            return None
+        if not ID_FORM.match(id) or MINTED_FORM.match(id):
+            raise ValueError(
+                f"{id!r} cannot be a message's id: give 1 to 64 of A-Z a-z 0-9 . _ : -, not of the form m-7, which is the runtime's"
+            )
+        known = self._window.get((sender, id)) if self._window is not None else None
+        if known is None:
+            return None
+        receipt, kept = known
+        mark = digest(body)
+        if (mark != kept) if mark is not None else (kept is not body):
+            raise IdConflict(address=self.address, id=id)
+        self._duplicates += 1
+        return Receipt(receipt.key, receipt.seq, True, receipt.priority)  # noqa: FBT003
+
+    def _full(self) -> bool:
+        return self._last + 1 - self.cursor > self.capacity and self.unread_count() >= self.capacity
+
+    def _past_the_bound(self, body: object, sender: Sender, priority: Priority) -> Receipt | None:
+        """Room for those that are always accepted: None, or the receipt of an equal control that serves for this one."""
+        if isinstance(body, Control):
+            for envelope in self.unread(self._control):
+                if envelope.body == body and envelope.sender == sender:
+                    self._duplicates += 1
+                    return Receipt(envelope.key, envelope.seq, True, envelope.priority)  # noqa: FBT003
+            return None
+        if isinstance(body, ALWAYS_ACCEPTED):
+            return None
+        if priority is INTERRUPT and isinstance(sender, FromUser) and self.unread_count() < self.capacity + PERSONS_INTERRUPTS:
+            return None
+        self._refused += 1
+        raise MailboxFull(address=self.address, unread=self.unread_count(), capacity=self.capacity)
+
+    def _keep(
+        self, body: object, sender: Sender, id: str | None, priority: Priority, hops: int, trace: str | None, token: Any
+    ) -> Receipt:
+        key: int | str = mint() if id is None else id
+        seq = self._last + 1
+        envelope = Envelope(key, seq, sender, priority, hops, clock(), trace, body, token)
+        receipt = Receipt(key, seq, False, priority)  # noqa: FBT003
+        if id is not None:
+            self._remember(sender, id, body, receipt)
+        self._log.append(envelope)
+        self._last = seq
+        if priority is INTERRUPT:
+            self._urgent += 1
+            self.disturbed = True
+        if isinstance(body, Control):
+            self._control_seen = True
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            trio.lowlevel.reschedule(reader)
+        if self._waiters:
+            self._wake(envelope)
+        if self.on_accept is not None:
+            self.on_accept(envelope)
+        return receipt
+
+    def _remember(self, sender: Sender, id: str, body: object, receipt: Receipt) -> None:
+        window = self._window
+        if window is None:
+            window = self._window = {}
+        mark = digest(body)
+        window[sender, id] = (receipt, body if mark is None else mark)
+        if len(window) > WINDOW * self.capacity:
+            del window[next(iter(window))]
+
+    # -------------------------------------------------------------- waiting for room
+    async def accept_when_room(self, seconds: float, body: Any, sender: Sender, **how: Any) -> Receipt:
+        """As `accept`, but wait up to `seconds` for room, in order of arrival.
+
+        Cancelled while it waits: nothing was kept. Raises `MailboxFull` when the time is over.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if not self._room:
+            try:
+                receipt = self.accept(body, sender, **how)
+            except MailboxFull:
+                if seconds <= 0:
+                    raise
+            else:
+                await trio.lowlevel.cancel_shielded_checkpoint()
+                return receipt
+        return await self._queue(seconds, Pending(trio.lowlevel.current_task(), lambda: self.accept(body, sender, **how)))
+
+    async def _queue(self, seconds: float, pending: Pending) -> Receipt:
+        room = self._room = self._room if self._room is not None else deque()
+        room.append(pending)
+        self.disturbed = True
+        with trio.move_on_after(seconds):
+            receipt: Receipt = await wait(lambda: room.remove(pending))
+            return receipt
+        self._refused += 1
+        raise MailboxFull(address=self.address, unread=self.unread_count(), capacity=self.capacity)
+
+    def _let_in(self) -> None:
+        while self._room and not self._full():
+            self._room.popleft().settle()
+
+    @enable_ki_protection
+    def close(self, refusal: Callable[[], Exception]) -> None:
+        """Accept nothing more; whoever waits for room is refused now."""
+        self.closed = True
+        while self._room:
+            self._room.popleft().refuse(refusal())
+
+    # -------------------------------------------------------------- reading
+    def unread(self, cursor: int) -> Sequence[Envelope]:
+        """What lies behind `cursor`, oldest first, control included. Never removes; below what was trimmed, what is left."""
+        return self._log[max(0, cursor - self._base) :]
+
+    async def receive(self, cursor: int, match: Match | None = None) -> Sequence[Envelope]:
+        """Wait until `unread(cursor)` holds a match, and return the matches (all unread without `match`).
+
+        Level-triggered: what is already there returns at once. Nothing is consumed; a cancelled wait took nothing.
+        Raises what `match` raises.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        found = self.matching(cursor, match)
+        if found:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        while not found:
+            await self._arrival(cursor, match)
+            found = self.matching(cursor, match)
+        return found
+
+    def matching(self, cursor: int, match: Match | None) -> Sequence[Envelope]:
+        """The unread envelopes that `match` holds for, now."""
+        unread = self.unread(cursor)
+        return unread if match is None else [envelope for envelope in unread if match(envelope)]
+
+    async def _arrival(self, cursor: int, match: Match | None) -> None:
+        waiter = self.watch_for(cursor, match, trio.lowlevel.current_task())
+        try:
+            await wait(lambda: None)
+        finally:
+            self.forget(waiter)
+
+    def watch_for(self, cursor: int, match: Match | None, wake: Any) -> Waiter:
+        """Wake a task, or call a function, once: at the next envelope behind `cursor` that `match` holds for."""
+        waiter = Waiter(cursor, match, wake)
+        self._waiters.append(waiter)
+        return waiter
+
+    def forget(self, waiter: Waiter) -> None:
+        """Take back a `watch_for`; one that was woken is already gone."""
+        if waiter in self._waiters:
+            self._waiters.remove(waiter)
+
+    def _wake(self, envelope: Envelope) -> None:
+        woken = [waiter for waiter in self._waiters if waiter.concerns(envelope)]
+        if woken:
+            self._waiters = [waiter for waiter in self._waiters if waiter not in woken]
+            for waiter in woken:
+                waiter.wake_up()
+
+    # -------------------------------------------------------------- consuming
+    @enable_ki_protection
+    def advance(self, cursor: int, control: int | None = None) -> None:
+        """Move the bound's cursors: mail up to `cursor`, control up to `control`, is consumed. Never moves back.
+
+        Raises:
+            ValueError: Past the last seq; nothing moved.
+        """
+        if max(cursor, control or 0) > self._last:
+            raise ValueError(f"{self.address} ends at seq {self._last}; cannot advance to {max(cursor, control or 0)}")
+        self.cursor = max(self.cursor, cursor)
+        if control is not None:
+            self._control = max(self._control, control)
+        if self._room:
+            self._let_in()
+
+    @enable_ki_protection
+    def trim(self, cursor: int) -> None:
+        """Free the envelopes up to `cursor`. Their ids stay in the window, their seqs are never used again."""
+        gone = min(cursor, self._last) - self._base
+        if gone > 0:
+            del self._log[:gone]
+            self._base += gone
+
+    def unread_count(self) -> int:
+        """How many envelopes the bound counts now."""
+        if self._control_seen:
+            low = min(self.cursor, self._control)
+            return sum(
+                envelope.seq > (self._control if isinstance(envelope.body, Control) else self.cursor)
+                for envelope in self.unread(low)
+            ) - len(self._ahead or ())
+        return self._last - self.cursor - len(self._ahead or ())
+
+    @property
+    def last(self) -> int:
+        """The seq of the newest envelope; 0 before the first."""
+        return self._last
+
+    def statistics(self) -> MailboxStatistics:
+        """A snapshot of its counts."""
+        waiting = len(self._waiters) + (self._reader is not None)
+        return MailboxStatistics(self._last, self.unread_count(), self._duplicates, self._refused, waiting)
+
+    def __repr__(self) -> str:
+        return f"<Mailbox {self.address!r} unread={self.unread_count()} of {self.capacity} last={self._last}>"

@@ -1,0 +1,118 @@
+"""What a plain actor handles next.
+
+In the usual case that is the envelope behind the cursor, and the actor's loop takes a slice of up to 64 of them and
+moves the cursor itself. Three things disturb that, and while one holds (`Mailbox.disturbed`) envelopes are taken one
+by one, by this table:
+
+    an unread interrupt                     it goes first; the envelopes it overtook stay unread
+    sixteen interrupts in a row             one normal envelope goes, so that a flood starves nobody
+    an envelope handled ahead of its turn   (an interrupt, or what a `receive` in a handler took) is passed over when the
+                                            cursor comes to it; it is remembered here and does not count as unread
+    senders waiting for room                are let in after each envelope instead of after each batch
+"""
+
+from collections.abc import Sequence
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from ._envelope import INTERRUPT, Envelope
+from ._mailbox import Mailbox, Match
+from ._waiters import unprotected, wait
+
+BATCH = 64
+INTERRUPTS_IN_A_ROW = 16
+
+
+class ActorMailbox(Mailbox):
+    """The mailbox of a plain actor: its cursor moves when a handler returns."""
+
+    __slots__ = ("_streak",)
+
+    def __init__(self, address: str, capacity: int = 256) -> None:
+        super().__init__(address, capacity)
+        self._streak = 0
+
+    @enable_ki_protection
+    def take(self) -> Sequence[Envelope]:
+        """What to handle next: a slice of the log, one envelope while disturbed, or nothing."""
+        start = self.cursor - self._base
+        if not self.disturbed:
+            return self._log[start : start + BATCH]
+        chosen = self._next(None, frozenset())
+        return () if chosen is None else (chosen,)
+
+    def _next(self, match: Match | None, skip: frozenset[int]) -> Envelope | None:
+        """The envelope to handle now, interrupts first, among those not handled ahead and not in `skip`."""
+        first: Envelope | None = None
+        ahead = self._ahead or ()
+        for envelope in self._log[self.cursor - self._base :]:
+            if envelope.seq in ahead or envelope.seq in skip or (match is not None and not unprotected(match, envelope)):
+                continue
+            if first is None:
+                first = envelope
+                if not self._urgent or self._streak >= INTERRUPTS_IN_A_ROW:
+                    break
+            if envelope.priority is INTERRUPT:
+                return envelope
+        return first
+
+    @enable_ki_protection
+    def handled(self, envelope: Envelope) -> None:
+        """The effect of this envelope is done: the cursor moves, or the envelope is remembered as handled ahead."""
+        if envelope.seq <= self.cursor or envelope.seq in (self._ahead or ()):
+            return
+        if envelope.priority is INTERRUPT:
+            self._urgent -= 1
+            self._streak += 1
+        else:
+            self._streak = 0
+        ahead = self._ahead = self._ahead if self._ahead is not None else set()
+        ahead.add(envelope.seq)
+        while self.cursor + 1 in ahead:
+            self.cursor += 1
+            ahead.remove(self.cursor)
+        self.calm()
+
+    @enable_ki_protection
+    def calm(self) -> None:
+        """Free what was handled, let in who waits for room, and see whether anything still disturbs the order."""
+        self.trim(self.cursor)
+        if self._room:
+            self._let_in()
+        self.disturbed = bool(self._urgent or self._ahead or self._room)
+
+    async def arrival(self) -> None:
+        """Wait until there may be something to take. One task at a time: the actor's loop."""
+        if not self.take():
+            self._reader = trio.lowlevel.current_task()
+            await wait(self._leave)
+
+    @enable_ki_protection
+    def nudge(self) -> None:
+        """End an `arrival`: the loop has something else to look at."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            trio.lowlevel.reschedule(reader)
+
+    def _leave(self) -> None:
+        self._reader = None
+
+    async def receive_one(self, match: Match | None, skip: frozenset[int]) -> Envelope:
+        """Wait for one envelope that `match` holds for, and count it as handled. `skip`: the seqs being handled."""
+        await trio.lowlevel.checkpoint()
+        while (chosen := self._next(match, skip)) is None:
+            await self._arrival(self._last, match)
+        self.handled(chosen)
+        return chosen
+
+    @enable_ki_protection
+    def drain(self) -> Sequence[Envelope]:
+        """Take everything unread at once, oldest first: what a last life leaves behind."""
+        ahead = self._ahead or ()
+        left = [envelope for envelope in self.unread(self.cursor) if envelope.seq not in ahead]
+        self.cursor = self._last
+        self._ahead = None
+        self._urgent = 0
+        self.calm()
+        return left

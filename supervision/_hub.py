@@ -1,0 +1,93 @@
+"""The process's events: a ring of the last 4,096, and readers that follow it at their own pace.
+
+Emitting never waits and never fails: it appends to the ring and wakes readers. A reader keeps the seq it read last; one that
+fell behind the ring gets a `Gap` and goes on with what is left.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from actors._waiters import guarded, wait
+from actors.events import AnyEvent, DeadLettered, Ended, Gap, Restarted
+
+RING = 4096
+
+
+class Hub:
+    """Emits events and lets any number of readers follow."""
+
+    def __init__(self) -> None:
+        self.ring: deque[AnyEvent] = deque(maxlen=RING)
+        self.seq = 0
+        self.closed = False
+        self._readers: list[trio.lowlevel.Task] = []
+        self.callbacks: list[Callable[[AnyEvent], object]] = []
+
+    @enable_ki_protection
+    def emit(self, cls: Callable[..., Any], /, **facts: Any) -> None:
+        """Make the event and show it to everybody."""
+        self.seq += 1
+        event = cls(seq=self.seq, at=datetime.now(UTC), **facts)
+        self.ring.append(event)
+        if self._readers:
+            self._wake()
+        for callback in self.callbacks:
+            guarded(callback, event)
+
+    def _wake(self) -> None:
+        readers, self._readers = self._readers, []
+        for task in readers:
+            trio.lowlevel.reschedule(task)
+
+    def close(self) -> None:
+        """No more events: readers end once they read what is there."""
+        self.closed = True
+        self._wake()
+
+    def restarted(self, address: str, attempt: int) -> None:
+        """An actor is ready again."""
+        self.emit(Restarted, address=address, attempt=attempt)
+
+    def ended(self, address: str, exit: Any) -> None:
+        """An actor ended for good."""
+        self.emit(Ended, address=address, exit=exit)
+
+    def dead_letter(self, recipient: str, envelope: Any, reason: str) -> None:
+        """Mail that nobody will handle."""
+        self.emit(DeadLettered, recipient=recipient, envelope=envelope, reason=reason)
+
+    async def follow(
+        self, since: int | None, wanted: Callable[[AnyEvent], bool], last: Callable[[AnyEvent], bool]
+    ) -> AsyncIterator[AnyEvent]:
+        """Yield the wanted events after `since` (None: from now on) until `last` holds for one, or the hub closes."""
+        cursor = self.seq if since is None else since
+        while True:
+            for event in self._after(cursor):
+                cursor = event.seq
+                if isinstance(event, Gap) or wanted(event):
+                    yield event
+                if last(event):
+                    return
+            if cursor >= self.seq:
+                if self.closed:
+                    return
+                await self._next()
+
+    def _after(self, cursor: int) -> list[AnyEvent]:
+        oldest = self.ring[0].seq if self.ring else self.seq + 1
+        if cursor + 1 < oldest:
+            missed = oldest - 1 - cursor
+            gap = cast("AnyEvent", Gap(seq=oldest - 1, at=datetime.now(UTC), missed=missed))
+            return [gap, *self.ring]
+        behind = self.seq - cursor
+        return [self.ring[place] for place in range(len(self.ring) - behind, len(self.ring))]
+
+    async def _next(self) -> None:
+        task = trio.lowlevel.current_task()
+        self._readers.append(task)
+        await wait(lambda: self._readers.remove(task) if task in self._readers else None)

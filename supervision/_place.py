@@ -1,0 +1,133 @@
+"""A place in the tree: what stays at an address while lives come and go.
+
+The tree is data. A place has a parent and children, a spec, the mailbox, the current life, and in the end an exit. What
+runs is in `_lives.py`; what a place may accept is decided here.
+"""
+
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any
+
+import trio
+
+from actors._envelope import FromActor, Priority, Receipt, Sender
+from actors._errors import ActorStopped, NotPermitted, RecipientStopped
+from actors._exit import Exit, Status, Stopped
+from actors._identity import Identity
+from actors._life import Life
+from actors._receive import ActorMailbox
+from actors._ref import StopMode
+from actors._reply import ReplyToken
+
+from ._intensity import Window
+from ._spec import ChildSpec, Supervisor
+
+
+class Place:
+    """An address, and everything about it that outlives a life."""
+
+    __slots__ = (
+        "address", "asked", "attempts", "budget", "children", "cleanup_by", "context", "deliveries", "done", "error", "escalates", "exit", "generation",
+        "halted", "life",
+        "mailbox", "parent", "ready", "reason", "runtime", "sender", "spec", "started", "status", "watchers", "watching", "window",
+    )  # fmt: skip
+
+    kind = "actor"
+
+    def __init__(self, runtime: Any, address: str, spec: ChildSpec | Supervisor, parent: "Place | None", context: Context) -> None:
+        self.runtime = runtime
+        self.address = address
+        self.spec = spec
+        self.parent = parent
+        self.context = context
+        self.mailbox = ActorMailbox(address)
+        self.sender: Sender = FromActor(address)
+        self.children: dict[str, Place] | None = None
+        self.status = Status.STARTING
+        self.generation = 0
+        self.life: Life | None = None
+        self.window: Window | None = None
+        self.attempts = 0  # failures in a row, for a backoff
+        self.deliveries: dict[int, int] | None = None
+        self.watchers: dict[str, Place] | None = None  # who hears of its ends
+        self.watching: set[str] | None = None
+        self.asked: StopMode | None = None  # a final stop was asked for
+        self.reason = "stop"
+        self.cleanup_by: float | None = None  # the one clock of a handler's cleanup and `on_stop`
+        self.started = False  # was ready once
+        self.ready: trio.Event | None = None
+        self.done: trio.Event | None = None
+        self.halted: trio.Event | None = None  # a group restart waits for this life's end
+        self.budget: tuple[int, float] | None = None  # restarts and seconds, where they are its own affair
+        self.escalates = False  # started as a tree: its failure is the system's
+        self.error: BaseException | None = None
+        self.exit: Exit | None = None
+
+    # -------------------------------------------------------------- accepting
+    def refusal(self) -> Exception | None:
+        """Why it accepts no mail now, or None."""
+        if self.exit is not None:
+            return RecipientStopped(address=self.address, exit=self.exit)
+        if self.mailbox.closed:
+            return RecipientStopped(address=self.address, exit=Stopped("stopping"))
+        return None
+
+    def _check(self, identity: Identity, token: ReplyToken | None) -> None:
+        identity.check()
+        refusal = self.refusal()
+        if refusal is None:
+            return
+        if token is not None and isinstance(refusal, RecipientStopped):
+            raise ActorStopped(address=self.address, exit=refusal.exit)
+        raise refusal
+
+    def admit(self, identity: Identity, body: object, *, id: str | None, priority: Priority, token: ReplyToken | None) -> Receipt:
+        """Accept one message, or refuse it."""
+        self._check(identity, token)
+        return self.mailbox.accept(body, identity.sender, id=id, priority=priority, hops=identity.hops, token=token)
+
+    async def admit_when_room(self, identity: Identity, body: object, *, id: str | None, priority: Priority, seconds: float) -> Receipt:
+        """As `admit`, waiting up to `seconds` for room."""
+        self._check(identity, None)
+        return await self.mailbox.accept_when_room(seconds, body, identity.sender, id=id, priority=priority, hops=identity.hops)
+
+    # -------------------------------------------------------------- ending
+    async def stop(self, mode: StopMode, by: Identity) -> Exit:
+        """End it for good and wait for its exit."""
+        self.runtime.lives.request_stop(self, mode, "stop")
+        return await self.wait()
+
+    async def wait(self) -> Exit:
+        """Its final exit."""
+        if self.exit is None:
+            if self.done is None:
+                self.done = trio.Event()
+            await self.done.wait()
+        else:
+            await trio.lowlevel.checkpoint()
+        assert self.exit is not None
+        return self.exit
+
+    def __repr__(self) -> str:
+        return f"<Place {self.address!r} {self.status} generation={self.generation}>"
+
+
+class SupervisorPlace(Place):
+    """The place of a supervisor: it takes no mail, its children do."""
+
+    __slots__ = ("reports", "task")
+
+    kind = "supervisor"
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.reports: list[tuple[Place, Exit]] = []
+        self.task: Callable[[], None] | None = None
+
+    def refusal(self) -> Exception | None:
+        """A supervisor handles no messages."""
+        if self.exit is not None:
+            return RecipientStopped(address=self.address, exit=self.exit)
+        return NotPermitted(f"{self.address} is a supervisor and handles no messages; write to a child, {self.address}/name")
+
+

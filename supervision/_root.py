@@ -1,0 +1,296 @@
+"""The root of a system: one nursery, one router, and what follows each end."""
+
+import logging
+from collections.abc import Callable
+from contextvars import copy_context
+from itertools import count
+from typing import Any
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from actors._deadlines import Deadlines
+from actors._envelope import Envelope, FromActor, Receipt
+from actors._errors import ActorStopped, RecipientStopped, RestartIntensityExceeded
+from actors._exit import Ended, Exit, Failed, Status
+from actors._life import Life
+from actors._ref import ActorRef
+
+from ._dead import DeadLetter, DeadLetters
+from ._hub import Hub
+from ._intensity import Window
+from ._lives import Lives
+from ._place import Place, SupervisorPlace
+from ._router import Router
+from ._spec import ChildSpec, Factory, Supervisor
+from ._strategy import RESTARTS
+from ._supervisor import report
+
+log = logging.getLogger("postroom.supervision")
+
+
+class Root:
+    """What all parts of a system share. The public face is `System`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.deadlines = Deadlines()
+        self.router = Router()
+        self.hub = Hub()
+        self.lives = Lives(self)
+        self.dead_letters = DeadLetters(self._resend)
+        self.nursery: trio.Nursery
+        self.token: trio.lowlevel.TrioToken
+        self.body_scope = trio.CancelScope()
+        self.closing = False
+        self.trees: list[Place] = []
+        self.escalated: list[BaseException] = []
+        self.late_replies = 0
+        self.tasks = 0
+        self.context = copy_context()
+        self._idle: trio.Event | None = None
+        self._names = count(1).__next__
+
+    # -------------------------------------------------------------- what refs and lives ask for
+    def place(self, address: str) -> Place:
+        """The place of an address."""
+        return self.router.find(address)
+
+    def status_of(self, address: str) -> Status:
+        """The status of an address."""
+        return self.router.status(address)
+
+    def ref(self, address: str) -> ActorRef:
+        """A ref; making one never fails."""
+        return ActorRef(address, self)
+
+    @enable_ki_protection
+    def dead_letter(self, envelope: Envelope, recipient: str, reason: str) -> None:
+        """Keep mail that nobody will handle."""
+        self.dead_letters.add(DeadLetter(envelope, recipient, reason))
+        self.hub.dead_letter(recipient, envelope, reason)
+
+    async def _resend(self, letter: DeadLetter) -> Receipt:
+        await trio.lowlevel.checkpoint()
+        place = self.router.find(letter.recipient)
+        refusal = place.refusal()
+        if refusal is not None:
+            raise refusal
+        old = letter.envelope
+        return place.mailbox.accept(old.body, old.sender, priority=old.priority, hops=old.hops, trace=old.trace)
+
+    # -------------------------------------------------------------- seats
+    @enable_ki_protection
+    def seat(self, spec: ChildSpec | Supervisor, parent: Place | None) -> Place:
+        """Make the place of a child; it has its address from here on."""
+        address = spec.name if parent is None else f"{parent.address}/{spec.name}"
+        context = (self.context if parent is None else parent.context).copy() if isinstance(parent, SupervisorPlace) else copy_context()
+        place = (SupervisorPlace if isinstance(spec, Supervisor) else Place)(self, address, spec, parent, context)
+        self.router.add(place)
+        if parent is not None:
+            if parent.children is None:
+                parent.children = {}
+            parent.children[spec.name] = place
+        return place
+
+    def new_name(self) -> str:
+        """A name for a child that was given none."""
+        return f"actor-{self._names()}"
+
+    async def spawn_child(self, life: Life, factory: Factory, args: tuple[Any, ...], *, name: str | None, **how: Any) -> ActorRef:
+        """`Actor.spawn`: a child of the place whose life this is, and a watch on it."""
+        life.check()
+        parent = self.lives.running[life]
+        place = self.seat(ChildSpec(factory, *args, name=name or self.new_name(), **how), parent)
+        self._add_watch(place, parent)
+        await self.lives.start(place)
+        return self.ref(place.address)
+
+    def is_child(self, life: Life, address: str) -> bool:
+        """Whether an address was spawned by this life."""
+        head, _, tail = address.rpartition("/")
+        return head == life.address and bool(tail)
+
+    # -------------------------------------------------------------- watches
+    def watch(self, life: Life, address: str) -> None:
+        """Tell this life of every end at that address; of one that already ended for good, now."""
+        watcher = self.lives.running[life.check()]  # type: ignore[index]
+        try:
+            place = self.router.find(address)
+        except RecipientStopped as ended:
+            self._tell(watcher, Ended(address, ended.exit))
+            return
+        self._add_watch(place, watcher)
+
+    def _add_watch(self, place: Place, watcher: Place) -> None:
+        place.watchers = place.watchers or {}
+        place.watchers[watcher.address] = watcher
+        watcher.watching = watcher.watching or set()
+        watcher.watching.add(place.address)
+
+    def unwatch(self, life: Life, address: str) -> None:
+        """Take a watch back."""
+        watcher = self.lives.running[life.check()]  # type: ignore[index]
+        if watcher.watching is not None:
+            watcher.watching.discard(address)
+        self.forget_watch(address, watcher)
+
+    def forget_watch(self, address: str, watcher: Place) -> None:
+        """Drop one edge."""
+        place = self.router.places.get(address)
+        if place is not None and place.watchers is not None:
+            place.watchers.pop(watcher.address, None)
+
+    def _tell(self, watcher: Place, ended: Ended) -> None:
+        if watcher.exit is None and not watcher.mailbox.closed:
+            watcher.mailbox.accept(ended, FromActor(ended.address))
+
+    def _tell_watchers(self, place: Place, exit: Exit, *, restarting: bool) -> None:
+        for watcher in tuple((place.watchers or {}).values()):
+            self._tell(watcher, Ended(place.address, exit, restarting))
+            if not restarting and watcher.watching is not None:
+                watcher.watching.discard(place.address)
+
+    # -------------------------------------------------------------- what follows an end
+    @enable_ki_protection
+    def after(self, place: Place, life: Life, exit: Exit, traceback: str) -> None:
+        """Steps 7 to 9 for a buried life: the place ends, waits for its supervisor, or begins again."""
+        if place.asked is not None or self.closing:
+            self._log_crash(place, exit, traceback, "it was being stopped")
+            self.finish(place, exit)
+        elif place.halted is not None:
+            place.status = Status.RESTARTING
+            self._tell_watchers(place, exit, restarting=True)
+            place.halted.set()
+        elif not place.started and place.ready is not None and life.generation == 1:
+            self.finish(place, exit)  # its starter raises what happened
+        elif isinstance(place.parent, SupervisorPlace):
+            self._log_crash(place, exit, traceback, f"{place.parent.address} decides")
+            place.status = Status.RESTARTING
+            self._tell_watchers(place, exit, restarting=RESTARTS[place.spec.restart][exit.normal])
+            if place.ready is not None:
+                place.ready.set()
+            report(place.parent, place, exit)
+        else:
+            self._alone(place, exit, traceback)
+
+    def _alone(self, place: Place, exit: Exit, traceback: str) -> None:
+        """A place whose restarts are its own affair: spawned, or started as a tree of one."""
+        if for_nobody(exit) or not RESTARTS[place.spec.restart][exit.normal] or isinstance(place, SupervisorPlace):
+            self._log_crash(place, exit, traceback, "it is not restarted")
+            self.finish(place, exit)
+            return
+        window = place.window = place.window or Window(*self.budget(place))
+        if window.allows(trio.current_time()):
+            nth = len(window.times)
+            self._log_crash(place, exit, traceback, f"restart {nth} of at most {window.max_restarts} within {window.within:g} s")
+            self._tell_watchers(place, exit, restarting=True)
+            self.lives.begin(place)
+            return
+        self._log_crash(place, exit, traceback, f"no more than {window.max_restarts} restarts within {window.within:g} s: it has failed")
+        error = exit.error if isinstance(exit, Failed) else None
+        spent = RestartIntensityExceeded(
+            address=place.address, child=place.address, restarts=window.max_restarts, within=window.within, error=error
+        )
+        self.finish(place, Failed(spent))
+
+    @staticmethod
+    def budget(place: Place) -> tuple[int, float]:
+        """Restarts and seconds of a place with a budget of its own."""
+        return place.budget or (3, 5.0)
+
+    def _log_crash(self, place: Place, exit: Exit, traceback: str, follows: str) -> None:
+        if isinstance(exit, Failed):
+            facts = {"address": place.address, "exit": repr(exit), "attempt": place.generation, "follows": follows}
+            log.error("%s crashed in life %d: %r; %s\n%s", place.address, place.generation, exit.error, follows, traceback, extra=facts)
+
+    @enable_ki_protection
+    def finish(self, place: Place, exit: Exit) -> None:
+        """The end for good: refuse mail, free the name, fail and dead-letter what is left, tell the watchers."""
+        if place.exit is not None:
+            return
+        place.exit = exit
+        place.status = Status.FAILED if isinstance(exit, Failed) else Status.STOPPED
+        place.mailbox.close(lambda: RecipientStopped(address=place.address, exit=exit))
+        self.router.remove(place, exit)
+        if place.parent is not None and place.parent.children is not None and place.parent.children.get(place.spec.name) is place:
+            del place.parent.children[place.spec.name]
+        if place in self.trees:
+            self.trees.remove(place)
+        for envelope in place.mailbox.drain():
+            if envelope.token is None:
+                self.dead_letter(envelope, place.address, f"never handled: its actor ended ({exit!r})")
+            else:
+                envelope.token.fail(self.lives.failure(place, exit) if isinstance(exit, Failed) and not place.started else ActorStopped(address=place.address, exit=exit))
+        for event in (place.ready, place.done, place.halted):
+            if event is not None:
+                event.set()
+        self._tell_watchers(place, exit, restarting=False)
+        self.hub.ended(place.address, exit)
+        if place.parent is None and place.escalates and isinstance(exit, Failed) and place.started:
+            self.escalate(exit.error)
+
+    @enable_ki_protection
+    def fail_asks(self, place: Place, exit: Exit, skip: Envelope | None) -> None:
+        """Fail the asks that wait in the mailbox of a place that is stopping; what is being handled may still answer."""
+        for envelope in place.mailbox.unread(place.mailbox.cursor):
+            if envelope.token is not None and envelope is not skip:
+                envelope.token.fail(ActorStopped(address=place.address, exit=exit))
+
+    # -------------------------------------------------------------- escalation and the end
+    def to_the_root(self, error: BaseException | None) -> None:
+        """A KeyboardInterrupt or SystemExit from a child: the system stops in order and raises it."""
+        if error is not None:
+            self.escalate(error)
+
+    @enable_ki_protection
+    def escalate(self, error: BaseException) -> None:
+        """Cancel the body; leaving it stops the trees in order and raises this."""
+        if error not in self.escalated:
+            self.escalated.append(error)
+        self.body_scope.cancel()
+
+    def task_ended(self) -> None:
+        """One task of the root nursery is over."""
+        self.tasks -= 1
+        if self.tasks == 0 and self._idle is not None:
+            self._idle.set()
+
+    async def stop_everything(self) -> None:
+        """Stop what was spawned, all at once; then the trees, in reverse; then wait for the last task."""
+        self.closing = True
+        spawned = [place for place in self.router.places.values() if place.parent is None and place not in self.trees]
+        for place in spawned:
+            self.lives.request_stop(place, "now", "the system stops")
+        for place in spawned:
+            await place.wait()
+        for tree in reversed(tuple(self.trees)):
+            self.lives.request_stop(tree, "now", "the system stops")
+            await tree.wait()
+        if self.tasks:
+            self._idle = trio.Event()
+            await self._idle.wait()
+
+    @enable_ki_protection
+    def cancel_everything(self) -> None:
+        """A second Ctrl-C: every life is cancelled at once."""
+        for life in tuple(self.lives.running):
+            life.scope.cancel()
+
+    def call_in_root(self, fn: Callable[..., Any], *args: Any, name: str) -> None:
+        """Run an async function as a task of the root nursery that counts as one of the system's."""
+        self.tasks += 1
+        self.nursery.start_soon(self._counted, fn, args, name=name)
+
+    async def _counted(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        try:
+            await fn(*args)
+        finally:
+            self.task_ended()
+
+
+def for_nobody(exit: Exit) -> bool:
+    """Whether it is an end that no restart may answer: a KeyboardInterrupt or SystemExit."""
+    return isinstance(exit, Failed) and isinstance(exit.error, KeyboardInterrupt | SystemExit)
+
+

@@ -1,0 +1,54 @@
+"""Addresses: who is where, who was, and which one was perhaps meant."""
+
+from collections import OrderedDict
+from difflib import get_close_matches
+
+from actors._errors import ConfigError, RecipientStopped, UnknownRecipient
+from actors._exit import Exit, Failed, Status
+
+from ._place import Place
+
+REMEMBERED = 4096  # final exits kept, so that a late send can say how the recipient ended
+
+
+class Router:
+    """The places of a system by address, and the final exits of those that are gone."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, Place] = {}
+        self.exits: OrderedDict[str, Exit] = OrderedDict()
+
+    def add(self, place: Place) -> None:
+        """Give a place its address. ConfigError if somebody has it."""
+        if place.address in self.places:
+            raise ConfigError(f"{place.address} is already there; choose another name, or stop it first")
+        self.places[place.address] = place
+        self.exits.pop(place.address, None)
+
+    def remove(self, place: Place, exit: Exit) -> None:
+        """Free its address and remember how it ended."""
+        if self.places.get(place.address) is place:
+            del self.places[place.address]
+            self.exits[place.address] = exit
+            if len(self.exits) > REMEMBERED:
+                self.exits.popitem(last=False)
+
+    def find(self, address: str) -> Place:
+        """The place at an address.
+
+        Raises:
+            RecipientStopped: Its last actor ended for good.
+            UnknownRecipient: Nobody has it, and nobody had.
+        """
+        place = self.places.get(address)
+        if place is not None:
+            return place
+        if address in self.exits:
+            raise RecipientStopped(address=address, exit=self.exits[address])
+        raise UnknownRecipient(address=address, near=tuple(get_close_matches(address, self.places, n=3, cutoff=0.6)))
+
+    def status(self, address: str) -> Status:
+        """The status of an address, also of one that ended."""
+        if address in self.exits:
+            return Status.FAILED if isinstance(self.exits[address], Failed) else Status.STOPPED
+        return self.find(address).status

@@ -1,0 +1,186 @@
+"""What a tree is made of, as data: child specs and supervisors. Wrong ones are refused when they are written."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, get_args
+
+from attrs import field, frozen
+
+from actors._actor import Actor
+from actors._envelope import SEGMENT_FORM
+from actors._errors import ConfigError
+from actors._limits import Limits
+
+Restart = Literal["permanent", "transient", "temporary"]
+Strategy = Literal["one_for_one", "one_for_all", "rest_for_one"]
+Factory = Callable[..., Actor] | Callable[..., Awaitable[object]]
+
+
+def check_name(kind: str, name: str) -> str:
+    """The name, or ConfigError: it is one segment of an address, and `call_` is the runtime's prefix."""
+    if not isinstance(name, str) or not SEGMENT_FORM.match(name) or name.startswith("call_"):
+        raise ConfigError(
+            f"{kind} cannot be named {name!r}: write 1 to 64 of A-Z a-z 0-9 . _ - (not starting with call_, which is the runtime's)"
+        )
+    return name
+
+
+def _require(holds: bool, name: str, found: str, write: str) -> None:
+    if not holds:
+        raise ConfigError(f"{name}: found {found}; write {write}")
+
+
+def check_factory(name: str, factory: object) -> None:
+    """ConfigError unless the factory can be called afresh for each life."""
+    if isinstance(factory, Actor):
+        raise ConfigError(
+            f"{name}: found an instance of {type(factory).__name__}; an actor that may be started again is given as its class "
+            f"or a function that makes it: write {type(factory).__name__}, ... instead of {type(factory).__name__}(...)"
+        )
+    _require(
+        callable(factory), name, f"the factory {factory!r}", "an Actor class, a function that returns one, or an async function"
+    )
+
+
+@frozen(init=False)
+class ChildSpec:
+    """How to start one child of a supervisor, and what to do when its life ends.
+
+    Args:
+        factory: An `Actor` class, a function that returns an actor, or an async function `(context, *args)`. Called afresh for each life.
+        args: Given to it each time.
+        name: The child's segment of the address, unique in its supervisor.
+        restart: `permanent` always, `transient` unless the exit was normal, `temporary` never (OTP's).
+        shutdown: Seconds that its stop may take, cleanup included.
+        init_timeout: Seconds until it must be ready.
+        significant: Whether its end can end the supervisor (`auto_shutdown`).
+        max_deliveries: How often one message may be begun; 1 means that what was being handled in a crash is not handled again.
+    """
+
+    factory: Factory
+    args: tuple[Any, ...]
+    name: str
+    restart: Restart
+    shutdown: float
+    init_timeout: float
+    significant: bool
+    backoff: "Backoff | None"
+    limits: Limits | None
+    max_deliveries: int
+    options: Mapping[str, Any] | None
+
+    def __init__(
+        self,
+        factory: Factory,
+        *args: Any,
+        name: str,
+        restart: Restart = "transient",
+        shutdown: float = 5.0,
+        init_timeout: float = 10.0,
+        significant: bool = False,
+        backoff: "Backoff | None" = None,
+        limits: Limits | None = None,
+        max_deliveries: int = 1,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_name("a child", name)
+        check_factory(name, factory)
+        _require(restart in get_args(Restart), name, f"restart={restart!r}", "permanent, transient or temporary")
+        _require(shutdown >= 0, name, f"shutdown={shutdown!r}", "seconds, 0 or more")
+        _require(init_timeout > 0, name, f"init_timeout={init_timeout!r}", "seconds, more than 0")
+        _require(max_deliveries >= 1, name, f"max_deliveries={max_deliveries!r}", "1 or more")
+        _require(not (significant and restart == "permanent"), name, "significant=True on a permanent child, whose end never counts",
+                 "restart='transient' or 'temporary'")  # fmt: skip
+        self.__attrs_init__(  # type: ignore[attr-defined]
+            factory, args, name, restart, shutdown, init_timeout, significant, backoff, limits, max_deliveries, options
+        )
+
+
+@frozen
+class Backoff:
+    """Delays between restarts: `first`, then `factor` times as long each time up to `maximum` seconds, each +- `jitter` of itself.
+
+    After `max_attempts` failures in a row the restarts end. A life that made progress resets the count.
+    """
+
+    first: float = 0.1
+    factor: float = 2
+    maximum: float = 30
+    jitter: float = 0.1
+    max_attempts: int = 5
+
+    def __attrs_post_init__(self) -> None:
+        _require(
+            self.first >= 0 and self.maximum >= self.first,
+            "Backoff",
+            f"first={self.first}, maximum={self.maximum}",
+            "0 <= first <= maximum",
+        )
+        _require(self.factor >= 1, "Backoff", f"factor={self.factor}", "1 or more")
+        _require(0 <= self.jitter < 1, "Backoff", f"jitter={self.jitter}", "a fraction, 0 <= jitter < 1")
+        _require(self.max_attempts >= 1, "Backoff", f"max_attempts={self.max_attempts}", "1 or more")
+
+
+@frozen(init=False)
+class Supervisor:
+    """Children that are started in order, watched, and stopped in reverse; how many restarts are allowed, and what then.
+
+    Args:
+        children: Specs and supervisors, in starting order.
+        name: Its segment of the address; a child's address is `name/child`.
+        strategy: Which children a failure restarts: `one_for_one` that one, `one_for_all` all, `rest_for_one` it and those after it.
+        max_restarts: Restarts allowed `within` seconds (a sliding window, its edge inclusive); the next failure escalates.
+        within: Length of that window in seconds.
+        budget: `supervisor`: one window for all its children; `child`: one for each.
+        auto_shutdown: Whether the end of `significant` children ends it.
+        restart: As a child of another supervisor: what to do when it escalates.
+    """
+
+    children: "tuple[ChildSpec | Supervisor, ...]"
+    name: str
+    strategy: Strategy
+    max_restarts: int
+    within: float
+    budget: Literal["supervisor", "child"]
+    auto_shutdown: Literal["never", "any", "all"]
+    restart: Restart
+    significant: bool
+    backoff: Backoff | None
+    limits: Limits | None
+    shutdown: float = field(init=False, default=float("inf"), repr=False)
+    init_timeout: float = field(init=False, default=float("inf"), repr=False)
+    max_deliveries: int = field(init=False, default=1, repr=False)
+
+    def __init__(
+        self,
+        *children: "ChildSpec | Supervisor",
+        name: str = "supervisor",
+        strategy: Strategy = "one_for_one",
+        max_restarts: int = 3,
+        within: float = 5.0,
+        budget: Literal["supervisor", "child"] = "supervisor",
+        auto_shutdown: Literal["never", "any", "all"] = "never",
+        restart: Restart = "transient",
+        significant: bool = False,
+        backoff: Backoff | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        check_name("a supervisor", name)
+        for child in children:
+            _require(
+                isinstance(child, ChildSpec | Supervisor),
+                name,
+                f"the child {child!r}",
+                "ChildSpec(factory, ..., name=...) or a Supervisor",
+            )
+        names = [child.name for child in children]
+        twice = sorted({each for each in names if names.count(each) > 1})
+        _require(not twice, name, f"two children named {', '.join(twice)}", "a name once per supervisor")
+        _require(strategy in get_args(Strategy), name, f"strategy={strategy!r}", "one_for_one, one_for_all or rest_for_one")
+        _require(max_restarts >= 0, name, f"max_restarts={max_restarts!r}", "0 or more")
+        _require(within > 0, name, f"within={within!r}", "seconds, more than 0")
+        _require(restart in get_args(Restart), name, f"restart={restart!r}", "permanent, transient or temporary")
+        _require(not (significant and restart == "permanent"), name, "significant=True on a permanent supervisor, whose end never counts",
+                 "restart='transient' or 'temporary'")  # fmt: skip
+        self.__attrs_init__(  # type: ignore[attr-defined]
+            children, name, strategy, max_restarts, within, budget, auto_shutdown, restart, significant, backoff, limits
+        )

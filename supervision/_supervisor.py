@@ -1,0 +1,138 @@
+"""A supervisor at work: start the children in order, then answer each end that nobody asked for with the table.
+
+A supervisor is a life like any other: cancelling it is its stop, and its end stops its children in reverse (`_lives.py`).
+A failed first start therefore needs no rollback of its own: the supervisor fails, and its end takes down what it had
+started. A group restart whose start fails goes on from the child that failed, and counts once more.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from actors._errors import ActorsError, RestartIntensityExceeded, StartFailed
+from actors._exit import Exit, Failed, Finished
+from actors._life import Life
+from actors._waiters import wait
+
+from ._intensity import Window
+from ._place import Place, SupervisorPlace
+from ._spec import Supervisor
+from ._strategy import Regroup, Sibling, decide
+
+
+async def supervise(lives: Any, place: SupervisorPlace, life: Life) -> Exit:
+    """Run a supervisor until it is stopped (cancelled), escalates (raises) or shuts down by itself (returns)."""
+    spec = place.spec
+    assert isinstance(spec, Supervisor)
+    place.reports.clear()
+    for child in spec.children:
+        await lives.start(lives.runtime.seat(child, place))
+    lives.on_ready(life)
+    return await _Desk(lives, place, spec).attend()
+
+
+class _Desk:
+    """The supervisor's loop and its budgets; a new life of the supervisor has a new one."""
+
+    def __init__(self, lives: Any, place: SupervisorPlace, spec: Supervisor) -> None:
+        self.lives = lives
+        self.place = place
+        self.spec = spec
+        self.windows: dict[str, Window] = {}
+
+    async def attend(self) -> Exit:
+        """Take ends one by one, in the order they came."""
+        while True:
+            child, exit = await self._next_report()
+            if self.place.children is None or self.place.children.get(child.spec.name) is not child:
+                continue
+            action = decide(self.spec.strategy, self._siblings(), child.spec.name, exit)
+            if isinstance(action, Regroup):
+                await self._restart(action, child, exit)
+                continue
+            self.lives.runtime.finish(child, exit)
+            if self._shuts_down(child):
+                return Finished(None)
+
+    def _siblings(self) -> list[Sibling]:
+        children = self.place.children or {}
+        seats = [(each, children.get(each.name)) for each in self.spec.children]
+        return [Sibling(each.name, each.restart, seat is not None and seat.life is not None) for each, seat in seats]
+
+    async def _next_report(self) -> tuple[Place, Exit]:
+        while not self.place.reports:
+            task = trio.lowlevel.current_task()
+            self.place.task = lambda: trio.lowlevel.reschedule(task)
+            await wait(self._leave)
+        return self.place.reports.pop(0)
+
+    def _leave(self) -> None:
+        self.place.task = None
+
+    # -------------------------------------------------------------- restarting
+    def _spend(self, child: str, exit: Exit) -> None:
+        """Count one restart; escalate if it is one too many."""
+        key = child if self.spec.budget == "child" else ""
+        window = self.windows.setdefault(key, Window(self.spec.max_restarts, self.spec.within))
+        if not window.allows(trio.current_time()):
+            raise RestartIntensityExceeded(
+                address=self.place.address, child=f"{self.place.address}/{child}", restarts=self.spec.max_restarts,
+                within=self.spec.within, error=exit.error if isinstance(exit, Failed) else None,
+            )  # fmt: skip
+
+    async def _restart(self, action: Regroup, child: Place, exit: Exit) -> None:
+        self._spend(child.spec.name, exit)
+        runtime = self.lives.runtime
+        for name in action.stop:
+            sibling = (self.place.children or {}).get(name)
+            if sibling is not None:
+                await self.lives.halt(sibling, "its group restarts")
+        left = list(action.start)
+        while left:
+            spec = next(each for each in self.spec.children if each.name == left[0])
+            seat = (self.place.children or {}).get(spec.name) or runtime.seat(spec, self.place)
+            try:
+                await self._start_again(seat)
+            except StartFailed as failed:
+                self._spend(spec.name, Failed(failed.error))
+                continue
+            left.pop(0)
+        self._drop_reports(action.start)
+
+    async def _start_again(self, seat: Place) -> None:
+        seat.ready = trio.Event()
+        seat.started = False
+        self.lives.begin(seat)
+        await seat.ready.wait()
+        if not seat.started:
+            failed = next((exit for place, exit in self.place.reports if place is seat), None)
+            self.place.reports[:] = [report for report in self.place.reports if report[0] is not seat]
+            error = failed.error if isinstance(failed, Failed) else ActorsError("it ended before it was ready")
+            raise StartFailed(path=seat.address, error=error)
+
+    def _drop_reports(self, started: Sequence[str]) -> None:
+        """A group restart answers the ends of its members that came before it: only later lives' ends count now."""
+        fresh = {name: seat for name, seat in (self.place.children or {}).items() if name in started and seat.life is not None}
+        self.place.reports[:] = [report for report in self.place.reports if report[0] not in fresh.values()]
+
+    # -------------------------------------------------------------- ending by itself
+    def _shuts_down(self, ended: Place) -> bool:
+        if self.spec.auto_shutdown == "never" or not ended.spec.significant:
+            return False
+        if self.spec.auto_shutdown == "any":
+            return True
+        children = self.place.children or {}
+        return not any(each.significant and each.name in children for each in self.spec.children)
+
+
+@enable_ki_protection
+def report(place: SupervisorPlace, child: Place, exit: Exit) -> None:
+    """Tell a supervisor that a child's life ended."""
+    place.reports.append((child, exit))
+    wake, place.task = place.task, None
+    if wake is not None:
+        wake()
+
+
