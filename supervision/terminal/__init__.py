@@ -1,0 +1,1 @@
+"""The command line: what `postroom` and `python -m supervision` do."""

@@ -1,0 +1,41 @@
+"""`postroom run module:Agent "task"`: open a session, hold a conversation with it, say by the exit code how it ended."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from supervision._runner import run
+from supervision._system import System
+
+from actors import Agent
+from actors.events import AnyEvent, event_to_json
+
+from ._conversation import Conversation
+from ._screen import Screen
+
+
+def run_agent(agent: type[Agent], task: str, *, model: str | None, as_json: bool) -> int:
+    """Run `agent` on `task` and show it; the exit code."""
+    options: dict[str, Any] = {} if model is None else {"model": model}
+    screen = Screen()
+    show: Callable[[AnyEvent], None] = print_json if as_json else screen.show
+    note = print_note if as_json else screen.note
+
+    async def hold(system: System) -> int:
+        session = await system.open(agent, **options)
+        return await Conversation(session, show, note).hold(task)
+
+    code = run(hold)
+    screen.end_line()
+    return code
+
+
+def print_json(event: AnyEvent) -> None:
+    """One event, one line, at once."""
+    sys.stdout.write(f"{event_to_json(event)}\n")
+    sys.stdout.flush()
+
+
+def print_note(text: str) -> None:
+    """What is no event does not go where events go."""
+    sys.stderr.write(f"{text}\n")

@@ -1,0 +1,55 @@
+"""A run as a person watches it: the answer streams, everything else is a line of its own."""
+
+from actors.events import Answer, AnyEvent, TextDelta, ToolStarted, TurnStarted
+from attrs import define, field
+from rich.console import Console
+from rich.text import Text
+
+from ._lines import line
+
+
+@define(eq=False)
+class Screen:
+    """Draws events in the order they come."""
+
+    console: Console = field(factory=lambda: Console(highlight=False, soft_wrap=True))
+    _tools: dict[str, str] = field(factory=dict, init=False)
+    _within: bool = field(default=False, init=False)  # the last thing printed has not ended its line
+    _streamed: bool = field(default=False, init=False)  # this turn's words were shown as they came
+
+    def show(self, event: AnyEvent) -> None:
+        """Show one event."""
+        match event:
+            case TurnStarted():
+                self._streamed = False
+            case TextDelta(text=text):
+                self._stream(text)
+            case Answer(text=text) if not self._streamed:
+                self._stream(text)
+            case ToolStarted(call=str(call), tool=tool):
+                self._tools[call] = tool
+            case _:
+                pass
+        text = line(event, self._tools.get(event.call or "", "call"))
+        if text is not None:
+            self.line(text)
+
+    def _stream(self, text: str) -> None:
+        self._streamed = True
+        self.console.print(text, end="", markup=False)
+        self._within = not text.endswith("\n")
+
+    def line(self, text: Text | str = "") -> None:
+        """Show a line of its own."""
+        self.end_line()
+        self.console.print(text, markup=False)
+
+    def note(self, text: str) -> None:
+        """Show a word of our own."""
+        self.line(Text(text, "bold yellow"))
+
+    def end_line(self) -> None:
+        """Go to the beginning of a line."""
+        if self._within:
+            self.console.print()
+        self._within = False

@@ -1,0 +1,351 @@
+"""`postroom` as people run it: real processes, a real terminal where it matters, a strict server that speaks like OpenAI's."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from subprocess import PIPE, STDOUT, CompletedProcess
+from typing import Any, TypeAlias
+
+import pexpect
+import pytest
+import trio
+from attrs import define
+from fake_chat import Answer, FakeChat, fake_chat
+
+DESK = '''
+import trio
+from actors import Agent, tool
+
+class Clerk(Agent):
+    """You read logs."""
+    model = "openai:fake"
+
+    @tool
+    async def read_log(self, name: str) -> str:
+        """Read a log."""
+        await trio.sleep(0.5)
+        return f"{name}: 2 warnings"
+
+class NoModel(Agent):
+    """Nobody answers."""
+
+class WrongModel(Agent):
+    model = "opnai:gpt"
+
+class NotAnAgent: pass
+'''
+READ_PROD = Answer(calls=[("read_log", {"name": "prod"})])
+Screen: TypeAlias = "pexpect.spawn[str]"  # generic for the type checker alone
+COMMAND = [sys.executable, "-m", "supervision"]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a module `desk`, and an environment without keys."""
+    (tmp_path / "desk.py").write_text(DESK)
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    return tmp_path
+
+
+def environment(chat: FakeChat | None = None) -> dict[str, str]:
+    """The environment, with the server's address in it."""
+    return os.environ | ({"OPENAI_BASE_URL": chat.url} if chat else {})
+
+
+async def postroom(*words: str, chat: FakeChat | None = None, typed: bytes = b"") -> CompletedProcess[bytes]:
+    """Run it to its end."""
+    with trio.fail_after(60):
+        return await trio.run_process(
+            [*COMMAND, *words], stdin=typed, capture_stdout=True, capture_stderr=True, check=False, env=environment(chat)
+        )
+
+
+def events_of(done: CompletedProcess[bytes]) -> list[dict[str, Any]]:
+    """The events that `--json` printed."""
+    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+
+
+@define(eq=False)
+class Running:
+    """A run in progress, written to and listened to."""
+
+    process: trio.Process
+    seen: str = ""
+
+    async def until(self, text: str) -> None:
+        """Read on until it printed this."""
+        assert self.process.stdout is not None
+        with trio.fail_after(30):
+            while text not in self.seen:
+                chunk = await self.process.stdout.receive_some()
+                assert chunk, f"it ended without {text!r}: {self.seen}"
+                self.seen += bytes(chunk).decode()
+
+    async def type(self, text: str) -> None:
+        """Type."""
+        assert self.process.stdin is not None
+        await self.process.stdin.send_all(text.encode())
+
+    async def end(self) -> int:
+        """Wait for its exit code."""
+        assert self.process.stdout is not None
+        with trio.fail_after(30):
+            async for chunk in self.process.stdout:
+                self.seen += bytes(chunk).decode()
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def running(*words: str, chat: FakeChat) -> AsyncIterator[Running]:
+    """Start it, with a pipe to type into."""
+    start = partial(trio.run_process, stdin=PIPE, stdout=PIPE, stderr=STDOUT, check=False, env=environment(chat))
+    async with trio.open_nursery() as nursery:
+        process = await nursery.start(start, [*COMMAND, *words])
+        yield Running(process)
+        nursery.cancel_scope.cancel()
+
+
+async def on_a_terminal(chat: FakeChat, scene: Callable[[Screen], None], *words: str) -> tuple[int, str]:
+    """Play a scene with it on a terminal of its own; its exit code, and what is left on the screen."""
+
+    def play() -> tuple[int, str]:
+        child = pexpect.spawn(COMMAND[0], [*COMMAND[1:], *words], env=environment(chat), timeout=30, encoding="utf-8")
+        scene(child)
+        child.expect(pexpect.EOF)
+        child.close()
+        return -1 if child.exitstatus is None else child.exitstatus, child.before or ""
+
+    return await trio.to_thread.run_sync(play)
+
+
+# ------------------------------------------------------------------ a run, watched
+async def test_a_run_shows_mail_calls_results_and_the_answer(desk: Path) -> None:
+    """A person sees what happens while it happens."""
+    async with fake_chat(READ_PROD, Answer(text="Two warnings, no errors.")) as chat:
+        done = await postroom("run", "desk:Clerk", "Check the prod log.", chat=chat)
+    shown = done.stdout.decode().splitlines()
+    assert [line.split(" in ")[0] for line in shown] == [
+        "✉ you: Check the prod log.",
+        "▸ read_log(name='prod')",
+        "✓ read_log",
+        "Two warnings, no errors.",
+    ]
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+async def test_an_answer_appears_while_it_is_written(desk: Path) -> None:
+    """Waiting for the end of a long answer is what streaming is against."""
+    async with (
+        fake_chat(Answer(text="Hello, this hangs.", hang_after=3)) as chat,
+        running("run", "desk:Clerk", "x", chat=chat) as run,
+    ):
+        await run.until("Hello, thi")
+        run.process.terminate()
+        await run.end()
+
+
+async def test_a_typed_line_is_in_the_next_request(desk: Path) -> None:
+    """The main claim, at the prompt: an agent is redirected while it works."""
+    async with fake_chat(READ_PROD, Answer(text="All right.")) as chat:
+        async with running("run", "desk:Clerk", "Check the prod log.", chat=chat) as run:
+            await run.until("▸ read_log")
+            await run.type("Actually, staging.\n")
+            assert await run.end() == 0
+        assert chat.messages[-1] == {"role": "user", "content": "Actually, staging."}
+    assert "✉ you: Actually, staging." in run.seen
+
+
+async def test_a_line_typed_at_the_last_moment_is_still_answered(desk: Path) -> None:
+    """What a person was allowed to type is read."""
+    answers = Answer(text="One moment.", delay=0.2), Answer(text="And that.")
+    async with fake_chat(*answers) as chat, running("run", "desk:Clerk", "First.", chat=chat) as run:
+        await run.until("One")
+        await run.type("Second.\n")
+        assert await run.end() == 0
+    assert "And that." in run.seen
+
+
+async def test_json_prints_one_event_a_line(desk: Path) -> None:
+    """Another program follows a run without knowing our screen."""
+    async with fake_chat(READ_PROD, Answer(text="Done.")) as chat:
+        done = await postroom("run", "desk:Clerk", "Check.", "--json", chat=chat)
+    events = events_of(done)
+    kinds = [event["kind"] for event in events]
+    order = ["run_started", "mail_delivered", "tool_started", "tool_finished", "text_delta", "answer", "run_stopped"]
+    assert [kind for kind in dict.fromkeys(kinds) if kind in order] == order
+    assert [event["seq"] for event in events] == sorted({event["seq"] for event in events})
+    [delivered] = [event for event in events if event["kind"] == "mail_delivered"]
+    assert delivered["mail"][0]["body"]["text"] == "Check."
+
+
+async def test_another_model_can_be_named_at_the_prompt(desk: Path) -> None:
+    """An agent is tried on another model without touching its code."""
+    async with fake_chat(Answer(text="Hello.")) as chat:
+        done = await postroom("run", "desk:NoModel", "Hello?", "--model", "openai:other", chat=chat)
+    assert (done.returncode, chat.bodies[0]["model"]) == (0, "other")
+
+
+async def test_settings_come_from_the_dotenv_file_of_the_folder(desk: Path) -> None:
+    """A key is kept in a file, not in every command."""
+    async with fake_chat(Answer(text="Hello."), key="sesame") as chat:
+        (desk / ".env").write_text(f"OPENAI_API_KEY=sesame\nOPENAI_BASE_URL={chat.url}\n")
+        done = await postroom("run", "desk:Clerk", "Hello?")
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("redirect", ["</dev/null", "<&-", "<desk.py"])
+async def test_it_runs_without_anybody_at_the_keyboard(desk: Path, redirect: str) -> None:
+    """Cron has no terminal."""
+    async with fake_chat(otherwise=Answer(text="Hello.")) as chat:
+        with trio.fail_after(30):
+            shell = f"{COMMAND[0]} -m supervision run desk:NoModel Hello --model openai:fake {redirect}"
+            done = await trio.run_process(shell, shell=True, capture_stdout=True, check=False, env=environment(chat))
+    assert (done.returncode, done.stdout.decode().splitlines()[-1]) == (0, "Hello.")
+
+
+# ------------------------------------------------------------------ Ctrl-C, and how it ended
+async def test_ctrl_c_stops_a_run_in_mid_stream(desk: Path) -> None:
+    """Nobody is at the keyboard to say what to do instead, so it ends; the server is let go at once."""
+    async with (
+        fake_chat(Answer(text="Hello, this hangs.", hang_after=3)) as chat,
+        running("run", "desk:Clerk", "x", chat=chat) as run,
+    ):
+        await run.until("Hello")
+        run.process.send_signal(signal.SIGINT)
+        assert await run.end() == 130
+        with trio.fail_after(5):
+            await chat.aborted.wait_value(1)
+    assert "Traceback" not in run.seen
+
+
+async def test_after_ctrl_c_a_person_says_what_to_do_instead(desk: Path) -> None:
+    """Stopping a run loses nothing: the next request is valid and holds the new words."""
+
+    def scene(screen: Screen) -> None:
+        screen.expect("Hello")
+        screen.sendintr()
+        screen.expect("type what to do instead")
+        screen.sendline("Say goodbye.")
+        screen.expect("Goodbye.")
+
+    async with fake_chat(Answer(text="Hello, this hangs.", hang_after=3), Answer(text="Goodbye.")) as chat:
+        code, _ = await on_a_terminal(chat, scene, "run", "desk:Clerk", "Say hello.")
+        assert (code, chat.broken) == (0, [])
+        assert "Say goodbye." in chat.messages[-1]["content"]
+
+
+async def test_ctrl_c_twice_leaves(desk: Path) -> None:
+    """The second one means it."""
+
+    def scene(screen: Screen) -> None:
+        screen.expect("Hello")
+        screen.sendintr()
+        screen.expect("type what to do instead")
+        screen.sendintr()
+
+    async with fake_chat(Answer(text="Hello, this hangs.", hang_after=3)) as chat:
+        code, rest = await on_a_terminal(chat, scene, "run", "desk:Clerk", "Say hello.")
+    assert (code, "Traceback" in rest) == (130, False)
+
+
+async def test_the_end_of_the_keyboard_after_ctrl_c_leaves(desk: Path) -> None:
+    """Ctrl-D is how one says that nothing more comes."""
+
+    def scene(screen: Screen) -> None:
+        screen.expect("Hello")
+        screen.sendintr()
+        screen.expect("type what to do instead")
+        screen.sendeof()
+
+    async with fake_chat(Answer(text="Hello, this hangs.", hang_after=3)) as chat:
+        code, _ = await on_a_terminal(chat, scene, "run", "desk:Clerk", "Say hello.")
+    assert code == 130
+
+
+async def test_sigterm_is_an_ordered_stop(desk: Path) -> None:
+    """A service manager stops us; 143 is what it expects."""
+    async with (
+        fake_chat(Answer(text="Hello, this hangs.", hang_after=3)) as chat,
+        running("run", "desk:Clerk", "x", chat=chat) as run,
+    ):
+        await run.until("Hello")
+        run.process.terminate()
+        assert await run.end() == 143
+    assert "Traceback" not in run.seen
+
+
+async def test_a_refusal_of_the_provider_is_an_exit_code_and_a_reason(desk: Path) -> None:
+    """A script sees that it failed, a person sees why."""
+    async with fake_chat(Answer(status=400, message="this model knows no such thing")) as chat:
+        done = await postroom("run", "desk:Clerk", "x", chat=chat)
+    assert done.returncode == 1
+    assert "this model knows no such thing" in done.stdout.decode()
+
+
+# ------------------------------------------------------------------ bad input
+WRONG = {
+    "run nowhere:Clerk x": "there is no module 'nowhere'",
+    "run desk:Clark x": "did you mean desk:Clerk?",
+    "run desk:NotAnAgent x": "NotAnAgent in desk is no Agent",
+    "run desk x": "module:Agent",
+    "run desk:NoModel x": "model",
+    "run desk:WrongModel x": "did you mean openai:gpt?",
+    "run desk:Clerk x --model gpt": "openai:gpt",
+    "run desk:Clerk": "the following arguments are required: task",
+    "rum": "invalid choice: 'rum'",
+    "": "the following arguments are required: command",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+async def test_wrong_use_is_one_screen_that_says_what_to_do(desk: Path, words: str) -> None:
+    """Nobody should have to read our source to learn that they mistyped."""
+    done = await postroom(*words.split())
+    told = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert WRONG[words] in told
+    assert "Traceback" not in told
+    assert len(told.splitlines()) <= 24
+
+
+async def test_a_missing_key_is_told_by_name(desk: Path) -> None:
+    """The first thing that goes wrong for everybody."""
+    done = await postroom("run", "desk:Clerk", "x")
+    assert done.returncode != 0
+    assert "OPENAI_API_KEY" in (done.stdout + done.stderr).decode()
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", ["--help", "run --help", "demo --help"])
+async def test_help_is_everywhere(desk: Path, words: str) -> None:
+    """And it fits the screen."""
+    done = await postroom(*words.split())
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"usage: postroom")
+    assert len(done.stdout.splitlines()) <= 30
+
+
+async def test_without_rich_the_command_line_says_what_it_needs(desk: Path) -> None:
+    """The extra is optional; a traceback is not the way to say so."""
+    code = "import sys, runpy; sys.modules['rich'] = None; runpy.run_module('supervision', run_name='__main__')"
+    done = await trio.run_process([sys.executable, "-c", code], capture_stdout=True, capture_stderr=True, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.endswith(b"pip install 'postroom[cli]'\n")
+
+
+async def test_the_demo_shows_what_this_is_about_offline(desk: Path) -> None:
+    """The first minute with this project, without a key."""
+    done = await postroom("demo")
+    shown = done.stdout.decode()
+    assert (done.returncode, done.stderr) == (0, b"")
+    for sign in ("restarted", "Actually, look at staging", "goes on in the background", "run_tests", "incident", "counter"):
+        assert sign in shown
