@@ -133,7 +133,8 @@ def _full(cls: type) -> str:
 def _read_body(value: object, _: Any = None) -> Any:
     if not isinstance(value, Mapping):
         raise mismatch("object", value)
-    return _converter.structure(fields_of(value), tag_of(value, _classes))
+    cls = tag_of(value, _classes)
+    return _converter.get_structure_hook(cls)(fields_of(value), cls)
 
 
 def _write_body(body: object, _: Any = None) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def _write_body(body: object, _: Any = None) -> dict[str, Any]:
         raise MisfitError(
             Problem((), f"{_full(type(body))} has no JSON; register it with actors.register({name_of(type(body))})")
         )
-    return {TAG: tag, **_converter.unstructure(body)}
+    return {TAG: tag, **_converter.get_unstructure_hook(type(body))(body)}
 
 
 def _read_id(value: object, _: Any) -> str:
@@ -200,14 +201,10 @@ def _made(hook: Hook, value: object, what: str) -> Any:
     return made
 
 
-def _checked(doc: Any, what: str) -> Any:
+def _plain(hook: Hook, value: object, what: str) -> dict[str, Any]:
+    doc: dict[str, Any] = _made(hook, value, what)
     if found := unfit(doc):
         raise CodecError(f"{what}: {found.sentence}")
-    return doc
-
-
-def _plain(hook: Hook, value: object, what: str) -> dict[str, Any]:
-    doc: dict[str, Any] = _checked(_made(hook, value, what), what)
     return doc
 
 
@@ -245,7 +242,8 @@ def from_json(text: str | bytes) -> Envelope:
         doc = msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
         raise CodecError(f"this is no JSON: {error}") from None
-    return _made(_read_envelope, _checked(doc, "this is no envelope"), "this is no envelope")
+    envelope: Envelope = _made(_read_envelope, doc, "this is no envelope")
+    return envelope
 
 
 def unstructure_body(body: object) -> dict[str, Any]:
@@ -266,7 +264,7 @@ def structure_body(doc: Mapping[str, Any]) -> Any:
     Raises:
         CodecError: As `from_json`.
     """
-    return _made(_read_body, _checked(dict(doc), "this is no body"), "this is no body")
+    return _made(_read_body, doc, "this is no body")
 
 
 def digest(body: object) -> bytes | None:

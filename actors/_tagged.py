@@ -12,7 +12,7 @@ import cattrs
 import msgspec
 
 from ._errors import ConfigError
-from ._json import escaped, restored
+from ._json import INTEGERS, TOO_BIG, escaped, restored, unfit
 from ._outcome import Media
 from ._problems import MISSING, Hook, MisfitError, Problem, mismatch, shown
 from ._records import NOTHING, is_pydantic, is_record, is_typeddict, members
@@ -41,7 +41,9 @@ def tag_of(value: Mapping[str, Any], known: Tags) -> type:
 
 def fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
     """An object without its `type`."""
-    return {key: each for key, each in value.items() if key != TAG}
+    fields = dict(value)
+    del fields[TAG]
+    return fields
 
 
 def check_taggable(cls: Any) -> None:
@@ -92,10 +94,12 @@ class _Unions:
         others = tuple(each for each in options(tp) if bare(each) not in tags.values())
         plain = union_factory(Union[others], converter) if len(others) > 1 else None  # noqa: UP007  # made of a tuple
         single = converter.get_structure_hook(others[0]) if len(others) == 1 else None
+        readers = {cls: converter.get_structure_hook(cls) for cls in tags.values()}
 
         def structure(value: object, _: Any) -> Any:
             if tags and isinstance(value, Mapping):
-                return converter.structure(fields_of(value), tag_of(value, tags))
+                cls = tag_of(value, tags)
+                return readers[cls](fields_of(value), cls)
             if plain is not None:
                 return plain(value, tp)
             if single is not None:
@@ -106,13 +110,14 @@ class _Unions:
 
     def writer(self, tp: Any, converter: cattrs.Converter) -> Write:
         """Writes a union."""
-        names = {cls: name for name, cls in self.tags(tp).items()}
+        writers = {cls: (name, converter.get_unstructure_hook(cls)) for name, cls in self.tags(tp).items()}
         holders = [each for each in options(tp) if is_list(bare(each)) or is_dict(bare(each))]
 
         def unstructure(value: Any) -> Any:
-            name = names.get(type(value))
-            if name is not None:
-                return {TAG: name, **converter.unstructure(value)}
+            tagged = writers.get(type(value))
+            if tagged is not None:
+                name, write = tagged
+                return {TAG: name, **write(value)}
             for each in holders:
                 if isinstance(value, get_origin(bare(each)) or bare(each)):
                     return converter.unstructure(value, unstructure_as=each)
@@ -171,6 +176,7 @@ class _RecordWriter:
 def tagged_converter(tables: Mapping[Any, Tags]) -> cattrs.Converter:
     """A strict converter for both directions, without loss. `tables` gives names to the records of some unions."""
     converter, unions = strict_converter(), _Unions(tables)
+    any_int = converter.get_structure_hook(int)
     read_media = converter.get_structure_hook(Media)
 
     def anything(tp: Any) -> bool:
@@ -179,7 +185,19 @@ def tagged_converter(tables: Mapping[Any, Tags]) -> cattrs.Converter:
     def named(tp: Any) -> bool:
         return bare(tp) is not tp
 
-    converter.register_structure_hook_func(anything, lambda value, _: restored(value, lambda inner: read_media(inner, Media)))
+    def read_anything(value: Any, _: Any) -> Any:
+        if found := unfit(value):
+            raise MisfitError(found)
+        return restored(value, lambda inner: read_media(inner, Media))
+
+    def read_int(value: Any, tp: Any) -> Any:
+        made = any_int(value, tp)
+        if value not in INTEGERS:
+            raise MisfitError(Problem((), TOO_BIG))
+        return made
+
+    converter.register_structure_hook(int, read_int)
+    converter.register_structure_hook_func(anything, read_anything)
     converter.register_structure_hook_factory(is_union, unions.reader)
     converter.register_unstructure_hook_func(anything, escaped)
     converter.register_unstructure_hook(str, _write_str)
