@@ -1,21 +1,13 @@
 """`postroom` as people run it: real processes, a real terminal where it matters, a strict server that speaks like OpenAI's."""
 
-import json
-import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-from subprocess import PIPE, STDOUT, CompletedProcess
-from typing import Any, TypeAlias
 
-import pexpect
 import pytest
 import trio
-from attrs import define
-from fake_chat import Answer, FakeChat, fake_chat
+from command import COMMAND, Screen, environment, events_of, on_a_terminal, postroom, running
+from fake_chat import Answer, fake_chat
 
 DESK = '''
 import trio
@@ -40,8 +32,6 @@ class WrongModel(Agent):
 class NotAnAgent: pass
 '''
 READ_PROD = Answer(calls=[("read_log", {"name": "prod"})])
-Screen: TypeAlias = "pexpect.spawn[str]"  # generic for the type checker alone
-COMMAND = [sys.executable, "-m", "supervision"]
 
 
 @pytest.fixture
@@ -56,82 +46,11 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def environment(chat: FakeChat | None = None) -> dict[str, str]:
-    """The environment, with the server's address in it."""
-    return os.environ | ({"OPENAI_BASE_URL": chat.url} if chat else {})
-
-
-async def postroom(*words: str, chat: FakeChat | None = None, typed: bytes = b"") -> CompletedProcess[bytes]:
-    """Run it to its end."""
-    with trio.fail_after(60):
-        return await trio.run_process(
-            [*COMMAND, *words], stdin=typed, capture_stdout=True, capture_stderr=True, check=False, env=environment(chat)
-        )
-
-
-def events_of(done: CompletedProcess[bytes]) -> list[dict[str, Any]]:
-    """The events that `--json` printed."""
-    return [json.loads(line) for line in done.stdout.decode().splitlines()]
-
-
-@define(eq=False)
-class Running:
-    """A run in progress, written to and listened to."""
-
-    process: trio.Process
-    seen: str = ""
-
-    async def until(self, text: str) -> None:
-        """Read on until it printed this."""
-        assert self.process.stdout is not None
-        with trio.fail_after(30):
-            while text not in self.seen:
-                chunk = await self.process.stdout.receive_some()
-                assert chunk, f"it ended without {text!r}: {self.seen}"
-                self.seen += bytes(chunk).decode()
-
-    async def type(self, text: str) -> None:
-        """Type."""
-        assert self.process.stdin is not None
-        await self.process.stdin.send_all(text.encode())
-
-    async def end(self) -> int:
-        """Wait for its exit code."""
-        assert self.process.stdout is not None
-        with trio.fail_after(30):
-            async for chunk in self.process.stdout:
-                self.seen += bytes(chunk).decode()
-            return await self.process.wait()
-
-
-@asynccontextmanager
-async def running(*words: str, chat: FakeChat) -> AsyncIterator[Running]:
-    """Start it, with a pipe to type into."""
-    start = partial(trio.run_process, stdin=PIPE, stdout=PIPE, stderr=STDOUT, check=False, env=environment(chat))
-    async with trio.open_nursery() as nursery:
-        process = await nursery.start(start, [*COMMAND, *words])
-        yield Running(process)
-        nursery.cancel_scope.cancel()
-
-
-async def on_a_terminal(chat: FakeChat, scene: Callable[[Screen], None], *words: str) -> tuple[int, str]:
-    """Play a scene with it on a terminal of its own; its exit code, and what is left on the screen."""
-
-    def play() -> tuple[int, str]:
-        child = pexpect.spawn(COMMAND[0], [*COMMAND[1:], *words], env=environment(chat), timeout=30, encoding="utf-8")
-        scene(child)
-        child.expect(pexpect.EOF)
-        child.close()
-        return -1 if child.exitstatus is None else child.exitstatus, child.before or ""
-
-    return await trio.to_thread.run_sync(play)
-
-
 # ------------------------------------------------------------------ a run, watched
 async def test_a_run_shows_mail_calls_results_and_the_answer(desk: Path) -> None:
     """A person sees what happens while it happens."""
     async with fake_chat(READ_PROD, Answer(text="Two warnings, no errors.")) as chat:
-        done = await postroom("run", "desk:Clerk", "Check the prod log.", chat=chat)
+        done = await postroom("run", "desk:Clerk", "Check the prod log.", url=chat.url)
     shown = done.stdout.decode().splitlines()
     assert [line.split(" in ")[0] for line in shown] == [
         "✉ you: Check the prod log.",
@@ -146,7 +65,7 @@ async def test_an_answer_appears_while_it_is_written(desk: Path) -> None:
     """Waiting for the end of a long answer is what streaming is against."""
     async with (
         fake_chat(Answer(text="Hello, this hangs.", hang_after=3)) as chat,
-        running("run", "desk:Clerk", "x", chat=chat) as run,
+        running("run", "desk:Clerk", "x", url=chat.url) as run,
     ):
         await run.until("Hello, thi")
         run.process.terminate()
@@ -156,7 +75,7 @@ async def test_an_answer_appears_while_it_is_written(desk: Path) -> None:
 async def test_a_typed_line_is_in_the_next_request(desk: Path) -> None:
     """The main claim, at the prompt: an agent is redirected while it works."""
     async with fake_chat(READ_PROD, Answer(text="All right.")) as chat:
-        async with running("run", "desk:Clerk", "Check the prod log.", chat=chat) as run:
+        async with running("run", "desk:Clerk", "Check the prod log.", url=chat.url) as run:
             await run.until("▸ read_log")
             await run.type("Actually, staging.\n")
             assert await run.end() == 0
@@ -167,7 +86,7 @@ async def test_a_typed_line_is_in_the_next_request(desk: Path) -> None:
 async def test_a_line_typed_at_the_last_moment_is_still_answered(desk: Path) -> None:
     """What a person was allowed to type is read."""
     answers = Answer(text="One moment.", delay=0.2), Answer(text="And that.")
-    async with fake_chat(*answers) as chat, running("run", "desk:Clerk", "First.", chat=chat) as run:
+    async with fake_chat(*answers) as chat, running("run", "desk:Clerk", "First.", url=chat.url) as run:
         await run.until("One")
         await run.type("Second.\n")
         assert await run.end() == 0
@@ -177,7 +96,7 @@ async def test_a_line_typed_at_the_last_moment_is_still_answered(desk: Path) -> 
 async def test_json_prints_one_event_a_line(desk: Path) -> None:
     """Another program follows a run without knowing our screen."""
     async with fake_chat(READ_PROD, Answer(text="Done.")) as chat:
-        done = await postroom("run", "desk:Clerk", "Check.", "--json", chat=chat)
+        done = await postroom("run", "desk:Clerk", "Check.", "--json", url=chat.url)
     events = events_of(done)
     kinds = [event["kind"] for event in events]
     order = ["run_started", "mail_delivered", "tool_started", "tool_finished", "text_delta", "answer", "run_stopped"]
@@ -190,7 +109,7 @@ async def test_json_prints_one_event_a_line(desk: Path) -> None:
 async def test_another_model_can_be_named_at_the_prompt(desk: Path) -> None:
     """An agent is tried on another model without touching its code."""
     async with fake_chat(Answer(text="Hello.")) as chat:
-        done = await postroom("run", "desk:NoModel", "Hello?", "--model", "openai:other", chat=chat)
+        done = await postroom("run", "desk:NoModel", "Hello?", "--model", "openai:other", url=chat.url)
     assert (done.returncode, chat.bodies[0]["model"]) == (0, "other")
 
 
@@ -208,7 +127,7 @@ async def test_it_runs_without_anybody_at_the_keyboard(desk: Path, redirect: str
     async with fake_chat(otherwise=Answer(text="Hello.")) as chat:
         with trio.fail_after(30):
             shell = f"{COMMAND[0]} -m supervision run desk:NoModel Hello --model openai:fake {redirect}"
-            done = await trio.run_process(shell, shell=True, capture_stdout=True, check=False, env=environment(chat))
+            done = await trio.run_process(shell, shell=True, capture_stdout=True, check=False, env=environment(chat.url))
     assert (done.returncode, done.stdout.decode().splitlines()[-1]) == (0, "Hello.")
 
 
@@ -217,7 +136,7 @@ async def test_ctrl_c_stops_a_run_in_mid_stream(desk: Path) -> None:
     """Nobody is at the keyboard to say what to do instead, so it ends; the server is let go at once."""
     async with (
         fake_chat(Answer(text="Hello, this hangs.", hang_after=3)) as chat,
-        running("run", "desk:Clerk", "x", chat=chat) as run,
+        running("run", "desk:Clerk", "x", url=chat.url) as run,
     ):
         await run.until("Hello")
         run.process.send_signal(signal.SIGINT)
@@ -238,7 +157,7 @@ async def test_after_ctrl_c_a_person_says_what_to_do_instead(desk: Path) -> None
         screen.expect("Goodbye.")
 
     async with fake_chat(Answer(text="Hello, this hangs.", hang_after=3), Answer(text="Goodbye.")) as chat:
-        code, _ = await on_a_terminal(chat, scene, "run", "desk:Clerk", "Say hello.")
+        code, _ = await on_a_terminal(chat.url, scene, "run", "desk:Clerk", "Say hello.")
         assert (code, chat.broken) == (0, [])
         assert "Say goodbye." in chat.messages[-1]["content"]
 
@@ -253,7 +172,7 @@ async def test_ctrl_c_twice_leaves(desk: Path) -> None:
         screen.sendintr()
 
     async with fake_chat(Answer(text="Hello, this hangs.", hang_after=3)) as chat:
-        code, rest = await on_a_terminal(chat, scene, "run", "desk:Clerk", "Say hello.")
+        code, rest = await on_a_terminal(chat.url, scene, "run", "desk:Clerk", "Say hello.")
     assert (code, "Traceback" in rest) == (130, False)
 
 
@@ -267,7 +186,7 @@ async def test_the_end_of_the_keyboard_after_ctrl_c_leaves(desk: Path) -> None:
         screen.sendeof()
 
     async with fake_chat(Answer(text="Hello, this hangs.", hang_after=3)) as chat:
-        code, _ = await on_a_terminal(chat, scene, "run", "desk:Clerk", "Say hello.")
+        code, _ = await on_a_terminal(chat.url, scene, "run", "desk:Clerk", "Say hello.")
     assert code == 130
 
 
@@ -275,7 +194,7 @@ async def test_sigterm_is_an_ordered_stop(desk: Path) -> None:
     """A service manager stops us; 143 is what it expects."""
     async with (
         fake_chat(Answer(text="Hello, this hangs.", hang_after=3)) as chat,
-        running("run", "desk:Clerk", "x", chat=chat) as run,
+        running("run", "desk:Clerk", "x", url=chat.url) as run,
     ):
         await run.until("Hello")
         run.process.terminate()
@@ -286,7 +205,7 @@ async def test_sigterm_is_an_ordered_stop(desk: Path) -> None:
 async def test_a_refusal_of_the_provider_is_an_exit_code_and_a_reason(desk: Path) -> None:
     """A script sees that it failed, a person sees why."""
     async with fake_chat(Answer(status=400, message="this model knows no such thing")) as chat:
-        done = await postroom("run", "desk:Clerk", "x", chat=chat)
+        done = await postroom("run", "desk:Clerk", "x", url=chat.url)
     assert done.returncode == 1
     assert "this model knows no such thing" in done.stdout.decode()
 

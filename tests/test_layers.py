@@ -84,6 +84,7 @@ supervision.terminal._target    module:Agent becomes a class
 supervision.terminal._keyboard  lines typed while something runs
 supervision.terminal._lines     what one event says to a person
 supervision.terminal._screen    a run as a person watches it
+supervision.terminal._json      an event as one line of JSON
 supervision.terminal._conversation  a person's side of a session
 supervision.terminal._run       postroom run
 supervision.terminal._scene     who plays in the demo

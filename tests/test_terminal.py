@@ -1,6 +1,7 @@
 """The command line's pure parts: settings, events as lines, the name of an agent as a class."""
 
 import io
+import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,19 +10,23 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from actors import ConfigError, Envelope, FromSession, FromUser, Outcome, Priority, UserMessage
+from actors import ConfigError, Envelope, Failed, FromSession, FromUser, Outcome, Priority, UserMessage
 from actors.events import (
     Answer,
     AnyEvent,
+    DeadLettered,
+    Ended,
     MailDelivered,
     RunStopped,
     TextDelta,
     ToolDetached,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnStarted,
 )
 from supervision.terminal._dotenv import load, parse
+from supervision.terminal._json import event_json
 from supervision.terminal._lines import glimpse, line
 from supervision.terminal._screen import Screen
 from supervision.terminal._target import find_agent
@@ -173,3 +178,39 @@ def test_a_wrong_name_is_told_with_what_to_write(folder: Path, target: str) -> N
     with pytest.raises(ConfigError) as caught:
         find_agent(target)
     assert WRONG[target] in str(caught.value)
+
+
+JSON: list[tuple[AnyEvent, dict[str, Any]]] = [
+    (TextDelta("words", at=NOW), {"kind": "text_delta", "text": "words"}),
+    (
+        ToolStarted("grep", {"deep": (1, None)}, at=NOW, call="c1"),
+        {"tool": "grep", "arguments": {"deep": [1, None]}, "call": "c1"},
+    ),
+    (ToolFinished("grep", Outcome.completed({"n": 1}), at=NOW), {"tool": "grep"}),
+    (Ended("a/b", Failed(KeyError("x")), at=NOW), {"address": "a/b", "exit": {"type": "failed", "error": "KeyError: 'x'"}}),
+    (ToolProgress(object, at=NOW), {"payload": "<class 'object'>"}),
+]
+
+
+@pytest.mark.parametrize(("event", "part"), JSON, ids=lambda value: getattr(value, "kind", ""))
+def test_an_event_is_one_line_of_json(event: AnyEvent, part: dict[str, Any]) -> None:
+    """Whatever it carries: a program that follows a run must never meet half a line."""
+    text = event_json(event)
+    told = json.loads(text)
+    assert part.items() <= told.items()
+    assert "\n" not in text
+    assert datetime.fromisoformat(told["at"]) == NOW
+
+
+def test_mail_in_an_event_is_as_the_codec_writes_it() -> None:
+    """One form of an envelope, wherever it is met."""
+    told = json.loads(event_json(_delivered(FromUser("ann"), "hello")))
+    assert told["mail"][0]["body"] == {"type": "user_message", "text": "hello", "media": []}
+    assert told["mail"][0]["sender"] == {"type": "user", "owner": "ann"}
+
+
+def test_mail_of_a_plain_actor_is_told_as_python_tells_it() -> None:
+    """A dead letter may hold any object."""
+    envelope = Envelope("m1", 1, FromUser(), Priority.NORMAL, 0, 0.0, None, object)
+    told = json.loads(event_json(DeadLettered("a", envelope, "nobody", at=NOW)))
+    assert told["envelope"]["body"] == "<class 'object'>"

@@ -9,10 +9,10 @@ from attrs import define, field
 from rich.rule import Rule
 from supervision._runner import run
 from supervision._session import SessionRef
-from supervision._system import System
 
 from actors import ActorCrashed
 from actors.events import ToolDetached, ToolStarted
+from supervision._system import System
 
 from ._scene import REDIRECT, TASK, Add, Break, Counter, Investigator, scripted
 from ._screen import Screen

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from supervision._runner import run
-from supervision._system import System
 
 from actors import Agent
-from actors.events import AnyEvent, event_to_json
+from actors.events import AnyEvent
+from supervision._system import System
 
 from ._conversation import Conversation
+from ._json import event_json
 from ._screen import Screen
 
 
@@ -32,7 +33,7 @@ def run_agent(agent: type[Agent], task: str, *, model: str | None, as_json: bool
 
 def print_json(event: AnyEvent) -> None:
     """One event, one line, at once."""
-    sys.stdout.write(f"{event_to_json(event)}\n")
+    sys.stdout.write(f"{event_json(event)}\n")
     sys.stdout.flush()
 
 
