@@ -1,0 +1,77 @@
+"""What a model is to this project: a name, its capabilities, and a stream of events for a request."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from types import MappingProxyType
+from typing import Any, Literal, Protocol
+
+from attrs import field, frozen
+
+from ._blocks import ModelEvent
+from ._items import Item
+
+
+@frozen
+class ToolSchema:
+    """A tool as a model is told of it; `parameters` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@frozen
+class Request:
+    """One request, provider-neutral. `tool_choice` may also be the name of a tool; `options` pass through (temperature, ...)."""
+
+    instructions: str
+    transcript: tuple[Item, ...]
+    tools: tuple[ToolSchema, ...] = ()
+    tool_choice: Literal["auto", "none", "required"] | str = "auto"  # noqa: PYI051  # the literals document the usual ones
+    options: Mapping[str, Any] = field(factory=lambda: MappingProxyType({}))
+
+
+@frozen(kw_only=True)
+class Capabilities:
+    """What a model can be told; the loop and the adapters read this record instead of asking which provider it is."""
+
+    tool_choice_none: bool = True  # can be told to call no tool
+    images: bool = False  # takes images in user turns
+
+
+@frozen
+class Price:
+    """What tokens cost, per million, in a currency of the user's choice."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+
+class Model(Protocol):
+    """Anything that answers requests. An answer's last event is its `Completion`; nothing follows it.
+
+    Leaving the context before that cancels the request; nothing of the answer counts then.
+
+    Who mints what: the calls of a completion have `id=""` and the provider's id, if it gave one, as `provider_id`. The
+    session replaces `id` by one of its own before the item enters the transcript, and only that one is ever sent back.
+    One object may serve many sessions at once, and one `trio.run` after another.
+    """
+
+    @property
+    def name(self) -> str:
+        """`provider:model`."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can be told."""
+        ...
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+        """Ask; the context yields the events.
+
+        Raises:
+            ModelError: There will be no completion; on entry or while the events are read.
+        """
+        ...
