@@ -268,6 +268,12 @@ class ToolError(ActorsError):
     """Raise it in a tool to tell the model something: its text is the failed outcome, without a type name."""
 
 
+class BadArguments(ToolError):
+    """A model called a tool with arguments that do not fit. The text tells it every problem, each with its path."""
+
+    tool: str
+
+
 def chain(error: BaseException) -> list[BaseException]:
     """The error and its causes, outermost first; what was suppressed with `from None` is left out."""
     told: list[BaseException] = []

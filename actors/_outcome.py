@@ -1,5 +1,6 @@
 """What became of a tool call, as a value, and how a value is worded for a model."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
@@ -89,4 +90,15 @@ def flatten(value: Any) -> _Flat:
     if isinstance(value, list | tuple) and any(isinstance(part, Media) for part in value):
         parts = [flatten(part) for part in value]
         return _Flat("\n".join(part.text for part in parts), tuple(media for part in parts for media in part.media))
-    return _Flat(msgspec.json.encode(value).decode())
+    media: list[Media] = []
+    return _Flat(msgspec.json.encode(_with_placeholders(value, media)).decode(), tuple(media))
+
+
+def _with_placeholders(value: Any, media: list[Media]) -> Any:
+    """The value with a word in the place of each media in it, which are collected."""
+    if isinstance(value, Media):
+        media.append(value)
+        return f"[attached {value.mime}]"
+    if isinstance(value, Mapping):
+        return {key: _with_placeholders(each, media) for key, each in value.items()}
+    return [_with_placeholders(each, media) for each in value] if isinstance(value, list | tuple) else value

@@ -83,9 +83,13 @@ def problems(error: Exception) -> tuple[Problem, ...]:
         return error.problems
     told = getattr(error, "errors", None)
     if callable(told) and hasattr(error, "error_count"):
-        kinds = {"missing": MISSING, "extra_forbidden": UNKNOWN}
-        return tuple(Problem(tuple(each["loc"]), kinds.get(each["type"], each["msg"])) for each in told(include_url=False))
+        return tuple(_pydantic_problem(each) for each in told(include_url=False))
     return (Problem((), str(error) or type(error).__name__),)
+
+
+def _pydantic_problem(told: Mapping[str, Any]) -> Problem:
+    bare = {"missing": MISSING, "extra_forbidden": UNKNOWN}.get(told["type"])
+    return Problem(tuple(told["loc"]), bare or f"{told['msg']}, got {shown(told['input'])}")
 
 
 def attempt(hook: Hook, value: object, tp: Any, step: str | int | None, found: list[Problem]) -> Any:

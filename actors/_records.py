@@ -29,7 +29,7 @@ class Member:
     init: str
     type: Any
     required: bool
-    default: Any = NOTHING
+    default: Any
 
 
 def is_record(tp: Any) -> bool:
@@ -112,5 +112,5 @@ def _of_typeddict(cls: Any, hints: Mapping[str, Any]) -> list[Member]:
         wrapper, required = get_origin(hint), key in cls.__required_keys__
         if wrapper is Required or wrapper is NotRequired:
             required, hint = wrapper is Required, hint.__args__[0]  # noqa: PLW2901
-        found.append(Member(key, key, key, hint, required))
+        found.append(Member(key, key, key, hint, required, NOTHING))
     return found

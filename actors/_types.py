@@ -2,7 +2,7 @@
 
 import enum
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
@@ -48,9 +48,10 @@ def is_dict(tp: Any) -> bool:
     return (get_origin(tp) or tp) in (dict, Mapping)
 
 
-def bare(tp: Any) -> Any:
-    """The type below its names and notes: below `Annotated`, `NewType` and `type` aliases."""
+def layers(tp: Any) -> Iterator[Any]:
+    """The type, and what is below its names and notes, level by level: `Annotated`, `NewType`, `type` aliases."""
     while True:
+        yield tp
         if get_origin(tp) is Annotated:
             tp = tp.__origin__
         elif isinstance(tp, NewType):
@@ -58,7 +59,22 @@ def bare(tp: Any) -> Any:
         elif type(tp).__name__ == "TypeAliasType":
             tp = tp.__value__
         else:
-            return tp
+            return
+
+
+def bare(tp: Any) -> Any:
+    """The type below all its names and notes."""
+    *_, last = layers(tp)
+    return last
+
+
+def text_of(tp: Any) -> str | None:
+    """What an annotation's note says in words: `Annotated[X, "text"]`, or a note that has a description."""
+    notes = [note for layer in layers(tp) if get_origin(layer) is Annotated for note in layer.__metadata__]
+    texts = [
+        each if isinstance(each, str) else getattr(each, "description", getattr(each, "documentation", None)) for each in notes
+    ]
+    return next((text for text in texts if isinstance(text, str) and text), None)
 
 
 def options(union: Any) -> list[Any]:
