@@ -35,7 +35,16 @@ NUDGES = {
     "continuation": "Your last turn was empty. Go on with the task, or say in words that you are done.",
     "wrap_up": "You have used all rounds of this run. Call no more tools: say what you found and what is left to do.",
 }
-_LOOKS_LIKE_A_HEADER = re.compile(r"(^|[\n\r\v\f\x85\u2028\u2029])(?=[ \t]*\[(?:mail\b|run stopped))", re.IGNORECASE)
+# Where a reader sees a line begin: behind what breaks a line, and behind blanks and characters that show nothing.
+_BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_UNSEEN = (
+    r"\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
+)
+_BLANK = rf"[ \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000{_UNSEEN}]*"
+_LOOKS_LIKE_A_HEADER = re.compile(rf"(^|[{_BREAKS}])(?={_BLANK}\[{_BLANK}(?:mail\b|run stopped))", re.IGNORECASE)
+_NOT_IN_A_HEADER = re.compile(rf"[{_BREAKS}{_UNSEEN}]+")
+_BRACKETS = str.maketrans("[]", "()")
 
 
 def neutralised(text: str) -> str:
@@ -43,21 +52,24 @@ def neutralised(text: str) -> str:
     return _LOOKS_LIKE_A_HEADER.sub(r"\1 ", text)
 
 
+def _one_line(text: str) -> str:
+    """What stands in a header: on one line, without the brackets that would end it. Labels and names may be a model's."""
+    return _NOT_IN_A_HEADER.sub(" ", text).translate(_BRACKETS)
+
+
 def seconds(duration: float) -> str:
     """A duration as people read it: `41 s`, `0.25 s`."""
+    if duration < 0.001:
+        return "0 s"
     return f"{duration:.0f} s" if duration >= 10 else f"{duration:.2g} s"
 
 
 def _origin(sender: Sender) -> str:
     match sender:
-        case FromUser(owner=None):
-            return "from user"
         case FromUser(owner=owner):
-            return f"from user ({owner})"
-        case FromSession(session=session, agent=None):
-            return f"from session {session}"
+            return "from user" if owner is None else f"from user ({owner})"
         case FromSession(session=session, agent=agent):
-            return f'from session {session} (agent "{agent}")'
+            return f"from session {session}" if agent is None else f'from session {session} (agent "{agent}")'
         case FromActor(address=address):
             return f"from actor {address}"
         case FromToolCall(session=session, call=call):
@@ -101,22 +113,20 @@ def _header(envelope: Envelope, *, already_read: bool) -> str:
     hints = ", interrupt" if envelope.priority is INTERRUPT else ""
     match envelope.body:
         case ToolCallFinished(call=call, tool=tool, outcome=outcome):
-            if already_read:
-                return f"[mail {envelope.id}: call {call} ({tool}) {outcome.status}, already read]"
-            return f"[mail {envelope.id}: call {call} {_ended(tool, outcome)}]"
+            ended = f"({tool}) {outcome.status}, already read" if already_read else _ended(tool, outcome)
+            about = f": call {call} {ended}"
         case ContinuationResult(token=token, outcome=outcome):
-            return f"[mail {envelope.id}: continuation {token} {outcome.status}]"
+            about = f": continuation {token} {outcome.status}"
         case WatchedEvent(session=session):
-            return f"[mail {envelope.id} from session {session}{hints}]"
+            about = f" from session {session}{hints}"
         case TimerFired(label=label):
-            return f"[mail {envelope.id} from timer {label}{hints}]"
+            about = f" from timer {label}{hints}"
         case AgentMessage(in_reply_to=in_reply_to, expects_reply=expects_reply):
-            hints = (
-                (", expects reply" if expects_reply else "") + (f", in reply to {in_reply_to}" if in_reply_to else "") + hints
-            )
-            return f"[mail {envelope.id} {_origin(envelope.sender)}{hints}]"
+            asked = (", expects reply" if expects_reply else "") + (f", in reply to {in_reply_to}" if in_reply_to else "")
+            about = f" {_origin(envelope.sender)}{asked}{hints}"
         case _:
-            return f"[mail {envelope.id} {_origin(envelope.sender)}{hints}]"
+            about = f" {_origin(envelope.sender)}{hints}"
+    return f"[mail {envelope.id}{_one_line(about)}]"
 
 
 def _words(envelope: Envelope, shown: int | None) -> str:
@@ -126,7 +136,12 @@ def _words(envelope: Envelope, shown: int | None) -> str:
     if shown is not None and len(text) > shown:
         text = f"{text[:shown]}\n[{len(text) - shown} more characters of {envelope.id} not shown]"
     media = envelope.body.media if isinstance(envelope.body, UserMessage) else ()
-    return "\n".join([neutralised(text), *(f"[attached {part.mime}]" for part in media)])
+    return neutralised("\n".join(part for part in (text, *(f"[attached {part.mime}]" for part in media)) if part))
+
+
+def _shown(envelope: Envelope) -> bool:
+    """Whether a model is told of it at all."""
+    return not isinstance(envelope.body, Control) or isinstance(envelope.body.action, StopRun)
 
 
 def mail_block(envelope: Envelope, *, already_read: bool = False, shown: int | None = None) -> str:
@@ -135,9 +150,10 @@ def mail_block(envelope: Envelope, *, already_read: bool = False, shown: int | N
     `shown` bounds the characters of its words; what is left out is counted.
     """
     if isinstance(envelope.body, Control):
-        return "[run stopped]" if isinstance(envelope.body.action, StopRun) else ""
+        return "[run stopped]" if _shown(envelope) else ""
     header = _header(envelope, already_read=already_read)
-    return header if already_read else f"{header}\n{_words(envelope, shown)}"
+    words = "" if already_read else _words(envelope, shown)
+    return f"{header}\n{words}" if words else header
 
 
 def user_text(
@@ -148,6 +164,7 @@ def user_text(
     cuts: Mapping[str, int],
 ) -> str:
     """All words of a user item: the loop's own nudge, then the mail, then how much more is waiting."""
+    mail = [envelope for envelope in mail if _shown(envelope)]
     alone = len(mail) == 1 and nudge is None and not waiting
     if (
         alone
@@ -160,7 +177,7 @@ def user_text(
     blocks += [mail_block(envelope, already_read=envelope.id in already_read, shown=cuts.get(envelope.id)) for envelope in mail]
     if waiting:
         blocks.append(f"[{waiting} more message{'s' if waiting > 1 else ''} waiting]")
-    return "\n\n".join(block for block in blocks if block)
+    return "\n\n".join(blocks)
 
 
 def placeholder_text(call: str, tool: str, status: str, reason: str, session: str | None, *, can_wait: bool) -> str:
