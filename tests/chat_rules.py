@@ -96,9 +96,9 @@ class _Reader:
 
 def _call(call: Json) -> Iterator[str]:
     function = call.get("function") or {}
-    if call.get("type") != "function" or not _NAME.match(str(call.get("id"))):
+    if call.get("type") != "function" or not _is_name(call.get("id")):
         yield f"a call has type function and an id of [a-zA-Z0-9_-]{{1,64}}, not {call!r}"
-    if not _NAME.match(str(function.get("name", ""))):
+    if not _is_name(function.get("name")):
         yield f"no tool name: {function.get('name')!r}"
     try:
         arguments = json.loads(function.get("arguments", ""))
@@ -106,6 +106,10 @@ def _call(call: Json) -> Iterator[str]:
         arguments = None
     if not isinstance(arguments, dict):
         yield f"a call's arguments are the JSON of an object, not {function.get('arguments')!r}"
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.match(value) is not None
 
 
 def _is_part(part: Any) -> bool:

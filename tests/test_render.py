@@ -6,7 +6,7 @@ import unicodedata
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transcripts import mail
 
@@ -259,6 +259,7 @@ def _visible(line: str) -> str:
     return "".join(char for char in line if unicodedata.category(char) not in {"Cc", "Cf"}).casefold()
 
 
+@settings(deadline=None)  # a busy machine is no finding
 @given(st.lists(_bodies, min_size=1, max_size=3), _hostile, st.none() | st.integers(0, 20))
 def test_no_body_can_produce_a_line_that_starts_like_a_header(bodies: list[object], name: str, shown: int | None) -> None:
     """As many headers as envelopes, whatever is in them."""
@@ -269,6 +270,7 @@ def test_no_body_can_produce_a_line_that_starts_like_a_header(bodies: list[objec
     assert all(line.startswith(f"[mail m-{index}") for index, line in enumerate(headers))
 
 
+@settings(deadline=None)  # a busy machine is no finding
 @given(_hostile)
 def test_neutralising_changes_nothing_but_indents(text: str) -> None:
     """What was sent can still be read."""
