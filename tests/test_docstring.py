@@ -23,7 +23,7 @@ def full(a: int, b: int, rest: int) -> None:
             over two lines: with a colon.
         b (int): The second.
 
-        **rest: What is left.
+        rest: What is left.
 
     Returns:
         It.

@@ -64,9 +64,9 @@ def test_a_class_collects_its_marked_methods_once_in_order() -> None:
 def test_a_tool_says_what_was_said_of_it() -> None:
     """The loop and the policy read these."""
     found = collect(Logs)["count-lines"]
+    assert collect(Logs)["read_log"].attach is INHERIT
     told = (found.description, found.attach, found.timeout, found.idempotent, found.hidden, found.isolation)
     assert told == ("Count its lines.", 0, 5, True, True, "task")
-    assert collect(Logs)["read_log"].attach is INHERIT
 
 
 def test_a_model_is_shown_neither_self_nor_the_context() -> None:
@@ -161,7 +161,7 @@ def test_a_subclass_has_its_bases_tools_and_a_method_of_the_same_name_replaces_o
     """With the old options if it is not decorated anew; `None` takes it away."""
 
     class Mine(Logs):
-        async def read_log(self, name: str, tail: int = 10) -> str:  # type: ignore[override]
+        async def read_log(self, name: str, tail: int = 10) -> str:
             """Read the end of a log."""
             return name
 
