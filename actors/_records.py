@@ -58,6 +58,13 @@ def _is_old_typeddict(tp: type) -> bool:
     return issubclass(tp, dict) and hasattr(tp, "__required_keys__") and hasattr(tp, "__total__")
 
 
+def keys(cls: Record) -> set[str]:
+    """The keys that a class's fields have in JSON; also while its annotations cannot be resolved yet."""
+    if is_struct(cls):
+        return set(cls.__struct_encode_fields__)
+    return {part.alias for part in attrs.fields(cls)} if attrs.has(cls) else {part.name for part in dataclasses.fields(cls)}
+
+
 def members(cls: Record) -> tuple[Member, ...]:
     """The fields that a record is built from, in order. NameError where an annotation cannot be resolved."""
     if is_struct(cls):

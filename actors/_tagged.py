@@ -15,7 +15,7 @@ from ._errors import ConfigError
 from ._json import INTEGERS, TOO_BIG, escaped, restored, unfit
 from ._outcome import Media
 from ._problems import MISSING, Hook, MisfitError, Problem, mismatch, shown
-from ._records import NOTHING, is_pydantic, is_record, is_typeddict, members
+from ._records import NOTHING, is_pydantic, is_record, is_typeddict, keys, members
 from ._strict import strict_converter, union_factory
 from ._types import SETS, TEXTS, bare, is_dict, is_enum, is_list, is_literal, is_union, name_of, options, written
 
@@ -56,7 +56,7 @@ def check_taggable(cls: Any) -> None:
         taken = any(TAG in {name, field.alias} for name, field in cls.model_fields.items())
     elif is_record(cls) and not is_typeddict(cls):
         own = cls.__struct_config__.tag_field if issubclass(cls, msgspec.Struct) else None
-        taken = own == TAG or TAG in {each.key for each in members(cls)}
+        taken = own == TAG or TAG in keys(cls)
     else:
         raise ConfigError(
             f"{name_of(cls)} has no fields that the codec knows; write an attrs class, a dataclass, a pydantic model or a msgspec struct"
@@ -111,6 +111,8 @@ class _Unions:
     def writer(self, tp: Any, converter: cattrs.Converter) -> Write:
         """Writes a union."""
         writers = {cls: (name, converter.get_unstructure_hook(cls)) for name, cls in self.tags(tp).items()}
+        found = [bare(each) for each in options(tp)]
+        widened = float in found and int not in found
         holders = [each for each in options(tp) if is_list(bare(each)) or is_dict(bare(each))]
 
         def unstructure(value: Any) -> Any:
@@ -121,7 +123,7 @@ class _Unions:
             for each in holders:
                 if isinstance(value, get_origin(bare(each)) or bare(each)):
                     return converter.unstructure(value, unstructure_as=each)
-            return converter.unstructure(value)
+            return converter.unstructure(_write_float(value) if widened else value)
 
         return unstructure
 
@@ -133,6 +135,10 @@ def _write_text(value: Any) -> Any:
 
 def _write_str(value: Any) -> Any:
     return str.__str__(value) if isinstance(value, str) else value
+
+
+def _write_float(value: Any) -> Any:
+    return float(value) if type(value) is int else value  # so that equal values have equal JSON
 
 
 def _write_pydantic(value: Any) -> Any:
@@ -201,6 +207,7 @@ def tagged_converter(tables: Mapping[Any, Tags]) -> cattrs.Converter:
     converter.register_structure_hook_factory(is_union, unions.reader)
     converter.register_unstructure_hook_func(anything, escaped)
     converter.register_unstructure_hook(str, _write_str)
+    converter.register_unstructure_hook(float, _write_float)
     for tp in TEXTS:
         converter.register_unstructure_hook(tp, _write_text)
     converter.register_unstructure_hook_func(is_enum, written)

@@ -87,3 +87,17 @@ class Pending:
     def refuse(self, refusal: Exception) -> None:
         """Wake the sender with a refusal."""
         trio.lowlevel.reschedule(self.task, outcome.Error(refusal))
+
+
+async def guarded_async(fn: Callable[..., Any], /, *args: Any) -> tuple[Any, Exception | None]:
+    """As `guarded`, for an async function. `Cancelled` and everything else that is no `Exception` comes through."""
+    try:
+        return await unprotected_async(fn, *args), None
+    except Exception as error:  # noqa: BLE001  # as `guarded`
+        return None, error
+
+
+@disable_ki_protection
+async def unprotected_async(fn: Callable[..., Any], /, *args: Any) -> Any:
+    """As `unprotected`, for an async function."""
+    return await fn(*args)

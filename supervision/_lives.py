@@ -35,11 +35,9 @@ from actors._exit import Exit, Failed, Killed, Status, Stopped
 from actors._identity import current
 from actors._life import Life
 from actors._ref import StopMode
-from actors._serve import live
 from actors._verdict import as_text, for_the_root, verdict
 
-from ._place import Place, SupervisorPlace
-from ._supervisor import supervise
+from ._place import Place
 
 log = logging.getLogger("postroom.supervision")
 
@@ -116,7 +114,7 @@ class Lives:
         exit: Exit | None = None
         try:
             with life.scope:
-                exit = await self._body(place, life)
+                exit = await place.body(self, life)
         except BaseException as error:  # noqa: BLE001  # the one place where a failure becomes an exit
             exit = verdict(error)
         try:
@@ -127,11 +125,6 @@ class Lives:
             if self.zombies.pop(life, None) is not None:
                 log.warning("%s: a zombie has ended", place.address, extra={"address": place.address})
             self.runtime.task_ended()
-
-    async def _body(self, place: Place, life: Life) -> Exit:
-        if isinstance(place, SupervisorPlace):
-            return await supervise(self, place, life)
-        return await live(life, place.spec.factory, place.spec.args, self.on_ready)  # type: ignore[union-attr]
 
     def _named(self, place: Place, life: Life, exit: Exit | None) -> Exit:
         """What to call this end: a failed start and a stop that was asked for go before what the task reported."""
@@ -163,7 +156,7 @@ class Lives:
     async def _stop_children(self, place: Place) -> float:
         began = trio.current_time()
         children = list((place.children or {}).values())
-        if isinstance(place, SupervisorPlace):
+        if place.kind == "supervisor":
             order = [spec.name for spec in place.spec.children]  # type: ignore[union-attr]
             for child in sorted(children, key=lambda child: order.index(child.spec.name), reverse=True):
                 self.request_stop(child, "now", "its supervisor stops")
@@ -258,7 +251,7 @@ class Lives:
             self.runtime.finish(place, Stopped(reason))
             return
         place.status = Status.STOPPING
-        if mode == "drain" and life.ready and not isinstance(place, SupervisorPlace):
+        if mode == "drain" and life.ready and place.kind == "actor":
             life.draining = True
             place.mailbox.nudge()
             self._clocks[life] = self.runtime.deadlines.after(place.spec.shutdown, partial(self.request_stop, place, "now", "drained too long"))

@@ -4,20 +4,22 @@ The tree is data. A place has a parent and children, a spec, the mailbox, the cu
 runs is in `_lives.py`; what a place may accept is decided here.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextvars import Context
 from typing import Any
 
 import trio
 
-from actors._envelope import FromActor, Priority, Receipt, Sender
-from actors._errors import ActorStopped, NotPermitted, RecipientStopped
+from actors._envelope import Envelope, FromActor, Priority, Receipt, Sender
+from actors._errors import ActorStopped, RecipientStopped
 from actors._exit import Exit, Status, Stopped
 from actors._identity import Identity
 from actors._life import Life
+from actors._mailbox import Mailbox
 from actors._receive import ActorMailbox
-from actors._ref import StopMode
+from actors._ref import ActorRef, StopMode
 from actors._reply import ReplyToken
+from actors._serve import live
 
 from ._intensity import Window
 from ._spec import ChildSpec, Supervisor
@@ -33,14 +35,23 @@ class Place:
     )  # fmt: skip
 
     kind = "actor"
+    ref_type: type[ActorRef] = ActorRef
 
-    def __init__(self, runtime: Any, address: str, spec: ChildSpec | Supervisor, parent: "Place | None", context: Context) -> None:
+    def __init__(
+        self,
+        runtime: Any,
+        address: str,
+        spec: ChildSpec | Supervisor,
+        parent: "Place | None",
+        context: Context,
+        mailbox: Mailbox | None = None,
+    ) -> None:
         self.runtime = runtime
         self.address = address
         self.spec = spec
         self.parent = parent
         self.context = context
-        self.mailbox = ActorMailbox(address)
+        self.mailbox: Any = ActorMailbox(address) if mailbox is None else mailbox
         self.sender: Sender = FromActor(address)
         self.children: dict[str, Place] | None = None
         self.status = Status.STARTING
@@ -91,7 +102,20 @@ class Place:
         self._check(identity, None)
         return await self.mailbox.accept_when_room(seconds, body, identity.sender, id=id, priority=priority, hops=identity.hops)
 
-    # -------------------------------------------------------------- ending
+    # -------------------------------------------------------------- living and ending
+    async def body(self, lives: Any, life: Life) -> Exit:
+        """What a life of this place does."""
+        assert isinstance(self.spec, ChildSpec)
+        return await live(life, self.spec.factory, self.spec.args, lives.on_ready)
+
+    def left(self) -> Sequence[Envelope]:
+        """Accepted mail that no life will handle, once the last one has ended."""
+        left: Sequence[Envelope] = self.mailbox.drain()
+        return left
+
+    def ended(self) -> None:
+        """It has its exit."""
+
     async def stop(self, mode: StopMode, by: Identity) -> Exit:
         """End it for good and wait for its exit."""
         self.runtime.lives.request_stop(self, mode, "stop")
@@ -110,24 +134,4 @@ class Place:
 
     def __repr__(self) -> str:
         return f"<Place {self.address!r} {self.status} generation={self.generation}>"
-
-
-class SupervisorPlace(Place):
-    """The place of a supervisor: it takes no mail, its children do."""
-
-    __slots__ = ("reports", "task")
-
-    kind = "supervisor"
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.reports: list[tuple[Place, Exit]] = []
-        self.task: Callable[[], None] | None = None
-
-    def refusal(self) -> Exception | None:
-        """A supervisor handles no messages."""
-        if self.exit is not None:
-            return RecipientStopped(address=self.address, exit=self.exit)
-        return NotPermitted(f"{self.address} is a supervisor and handles no messages; write to a child, {self.address}/name")
-
 

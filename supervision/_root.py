@@ -1,7 +1,7 @@
 """The root of a system: one nursery, one router, and what follows each end."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from itertools import count
 from typing import Any
@@ -11,20 +11,25 @@ from trio.lowlevel import enable_ki_protection
 
 from actors._deadlines import Deadlines
 from actors._envelope import Envelope, FromActor, Receipt
-from actors._errors import ActorStopped, RecipientStopped, RestartIntensityExceeded
-from actors._exit import Ended, Exit, Failed, Status
+from actors._errors import ActorStopped, ConfigError, RecipientStopped, RestartIntensityExceeded
+from actors._exit import Ended, Exit, Failed, Status, Stopped
 from actors._life import Life
+from actors._limits import Limits
 from actors._ref import ActorRef
+from actors.agent._agent import Agent, configure
+from actors.agent._record import State
+from actors.store._api import Store
 
 from ._dead import DeadLetter, DeadLetters
 from ._hub import Hub
 from ._intensity import Window
 from ._lives import Lives
-from ._place import Place, SupervisorPlace
+from ._place import Place
 from ._router import Router
+from ._session import SessionPlace, SessionRef, check_session_id
 from ._spec import ChildSpec, Factory, Supervisor
 from ._strategy import RESTARTS
-from ._supervisor import report
+from ._supervisor import SupervisorPlace, report
 
 log = logging.getLogger("postroom.supervision")
 
@@ -32,8 +37,10 @@ log = logging.getLogger("postroom.supervision")
 class Root:
     """What all parts of a system share. The public face is `System`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, store: Store, limits: Limits | None) -> None:
         self.name = name
+        self.store = store
+        self.limits = limits
         self.deadlines = Deadlines()
         self.router = Router()
         self.hub = Hub()
@@ -62,7 +69,8 @@ class Root:
 
     def ref(self, address: str) -> ActorRef:
         """A ref; making one never fails."""
-        return ActorRef(address, self)
+        place = self.router.places.get(address)
+        return (ActorRef if place is None else place.ref_type)(address, self)
 
     @enable_ki_protection
     def dead_letter(self, envelope: Envelope, recipient: str, reason: str) -> None:
@@ -86,12 +94,17 @@ class Root:
         address = spec.name if parent is None else f"{parent.address}/{spec.name}"
         context = (self.context if parent is None else parent.context).copy() if isinstance(parent, SupervisorPlace) else copy_context()
         place = (SupervisorPlace if isinstance(spec, Supervisor) else Place)(self, address, spec, parent, context)
+        self.adopt(place, parent, spec.name)
+        return place
+
+    @enable_ki_protection
+    def adopt(self, place: Place, parent: Place | None, name: str) -> None:
+        """Give a place its address and its parent."""
         self.router.add(place)
         if parent is not None:
             if parent.children is None:
                 parent.children = {}
-            parent.children[spec.name] = place
-        return place
+            parent.children[name] = place
 
     def new_name(self) -> str:
         """A name for a child that was given none."""
@@ -110,6 +123,37 @@ class Root:
         """Whether an address was spawned by this life."""
         head, _, tail = address.rpartition("/")
         return head == life.address and bool(tail)
+
+    # -------------------------------------------------------------- sessions
+    async def open(
+        self, agent: type[Agent], session: str | None, owner: str | None, parent: str | None, options: Mapping[str, Any]
+    ) -> SessionRef:
+        """`System.open`."""
+        if not (isinstance(agent, type) and issubclass(agent, Agent)):
+            raise ConfigError(f"open takes an Agent class, not {agent!r}; spawn starts plain actors")
+        id = session or f"{agent.__name__.lower()}-{self._names()}"
+        check_session_id(id)
+        config = configure(agent, options, self.limits)
+        place = self.router.places.get(id)
+        if place is None:
+            place = SessionPlace(self, config, await self._stored(id, agent, owner, parent), self.store, None)
+            self.adopt(place, None, id)
+            await self.lives.start(place)
+        elif not isinstance(place, SessionPlace) or place.config.agent is not agent:
+            what = f"a session of {place.config.agent.__name__}" if isinstance(place, SessionPlace) else f"a {place.kind}"
+            raise ConfigError(f"{id} is {what} already; choose another id")
+        return SessionRef(id, self)
+
+    async def _stored(self, id: str, agent: type[Agent], owner: str | None, parent: str | None) -> State:
+        state = await self.store.load(id)
+        if state is None:
+            state = State(id, agent.__name__, parent, owner)
+            await self.store.create(state)
+        elif state.status is Status.STOPPED:
+            raise RecipientStopped(address=id, exit=Stopped())
+        elif state.agent != agent.__name__:
+            raise ConfigError(f"session {id} is kept as {state.agent}'s, not {agent.__name__}'s; choose another id")
+        return state
 
     # -------------------------------------------------------------- watches
     def watch(self, life: Life, address: str) -> None:
@@ -213,20 +257,23 @@ class Root:
         place.status = Status.FAILED if isinstance(exit, Failed) else Status.STOPPED
         place.mailbox.close(lambda: RecipientStopped(address=place.address, exit=exit))
         self.router.remove(place, exit)
-        if place.parent is not None and place.parent.children is not None and place.parent.children.get(place.spec.name) is place:
-            del place.parent.children[place.spec.name]
+        name = place.address.rpartition("/")[2]
+        if place.parent is not None and place.parent.children is not None and place.parent.children.get(name) is place:
+            del place.parent.children[name]
         if place in self.trees:
             self.trees.remove(place)
-        for envelope in place.mailbox.drain():
+        for envelope in place.left():
             if envelope.token is None:
                 self.dead_letter(envelope, place.address, f"never handled: its actor ended ({exit!r})")
             else:
-                envelope.token.fail(self.lives.failure(place, exit) if isinstance(exit, Failed) and not place.started else ActorStopped(address=place.address, exit=exit))
+                envelope.token.fail(ActorStopped(address=place.address, exit=exit))
+        place.ended()
         for event in (place.ready, place.done, place.halted):
             if event is not None:
                 event.set()
         self._tell_watchers(place, exit, restarting=False)
-        self.hub.ended(place.address, exit)
+        if place.kind != "call":
+            self.hub.ended(place.address, exit)
         if place.parent is None and place.escalates and isinstance(exit, Failed) and place.started:
             self.escalate(exit.error)
 

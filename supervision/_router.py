@@ -29,6 +29,8 @@ class Router:
         """Free its address and remember how it ended."""
         if self.places.get(place.address) is place:
             del self.places[place.address]
+            if place.kind == "call":
+                return
             self.exits[place.address] = exit
             if len(self.exits) > REMEMBERED:
                 self.exits.popitem(last=False)

@@ -5,21 +5,44 @@ A failed first start therefore needs no rollback of its own: the supervisor fail
 started. A group restart whose start fails goes on from the child that failed, and counts once more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from actors._errors import ActorsError, RestartIntensityExceeded, StartFailed
+from actors._errors import ActorsError, NotPermitted, RecipientStopped, RestartIntensityExceeded, StartFailed
 from actors._exit import Exit, Failed, Finished
 from actors._life import Life
 from actors._waiters import wait
 
 from ._intensity import Window
-from ._place import Place, SupervisorPlace
+from ._place import Place
 from ._spec import Supervisor
 from ._strategy import Regroup, Sibling, decide
+
+
+class SupervisorPlace(Place):
+    """The place of a supervisor: it takes no mail, its children do."""
+
+    __slots__ = ("reports", "task")
+
+    kind = "supervisor"
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.reports: list[tuple[Place, Exit]] = []
+        self.task: Callable[[], None] | None = None
+
+    async def body(self, lives: Any, life: Life) -> Exit:
+        """Supervise."""
+        return await supervise(lives, self, life)
+
+    def refusal(self) -> Exception | None:
+        """A supervisor handles no messages."""
+        if self.exit is not None:
+            return RecipientStopped(address=self.address, exit=self.exit)
+        return NotPermitted(f"{self.address} is a supervisor and handles no messages; write to a child, {self.address}/name")
 
 
 async def supervise(lives: Any, place: SupervisorPlace, life: Life) -> Exit:

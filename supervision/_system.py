@@ -1,20 +1,29 @@
 """A system: the root of everything that runs, and the block it lives in."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing
 from types import TracebackType
+from math import inf
 from typing import Any
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from actors._identity import STRANGER, current, host
+from actors._errors import ConfigError
+from actors._identity import current, host
 from actors._limits import Limits
 from actors._ref import ActorRef
+from actors.agent._agent import Agent
+from actors.events import AnyEvent
+from actors.store._api import Store
+from actors.store.memory import MemoryStore
 
 from ._dead import DeadLetters
+from ._portal import Portal
 from ._root import Root
-from ._spec import ChildSpec, Factory, Restart, Supervisor
+from ._session import SessionRef
+from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor
+from ._tree import Tree, idle, snapshot
 
 
 class System:
@@ -33,7 +42,7 @@ class System:
         shutdown: float = 5.0,
         init_timeout: float = 10.0,
         limits: Limits | None = None,
-        backoff: Any = None,
+        backoff: Backoff | None = None,
         max_restarts: int = 3,
         within: float = 5.0,
         max_deliveries: int = 1,
@@ -67,21 +76,76 @@ class System:
         self._root.trees.append(place)
         return self._root.ref(place.address)
 
+    # -------------------------------------------------------------- sessions
+    async def open(
+        self,
+        agent: type[Agent],
+        *,
+        session: str | None = None,
+        owner: str | None = None,
+        parent: SessionRef | str | None = None,
+        **options: Any,
+    ) -> SessionRef:
+        """Open a session: a new one, or, under the id of one that is live, that one.
+
+        Args:
+            agent: Its class.
+            session: Its id, which is its address; a short one is made if none is given.
+            owner: The person it works for.
+            parent: The session that it was opened by.
+            options: Any class attribute of the agent, for this session (`model=`, `deps=`, ...).
+
+        Raises:
+            ConfigError: The agent cannot run as it is (no model, a bad tool, ...), or the session is another agent's.
+            TypeError: An unknown option.
+        """
+        return await self._root.open(agent, session, owner, parent.address if isinstance(parent, ActorRef) else parent, options)
+
+    def session(self, id: str) -> SessionRef:
+        """The ref of a session. Making one never fails; using it does."""
+        return SessionRef(id, self._root)
+
     def ref(self, address: str) -> ActorRef:
         """The ref of an address, whether or not anybody has it. Making one never fails; sending does."""
         return self._root.ref(address)
 
+    # -------------------------------------------------------------- looking and reaching in
     @property
     def dead_letters(self) -> DeadLetters:
         """Accepted mail that nobody will handle."""
         return self._root.dead_letters
 
+    def portal(self, owner: str | None = None) -> Portal:
+        """A way in for foreign threads, which speaks for one person. Make it outside every actor."""
+        return Portal(self, self._root, owner)
+
+    def tree(self) -> Tree:
+        """The tree as it stands now; `print` draws it."""
+        return snapshot(self._root)
+
+    def events(self, since: int | None = None) -> AbstractAsyncContextManager[AsyncIterator[AnyEvent]]:
+        """Follow everything that happens, after event `since` or from now on, until the system stops."""
+        return aclosing(self._root.hub.follow(since, lambda _event: True, lambda _event: False))
+
+    def listen(self, callback: Callable[[AnyEvent], object]) -> None:
+        """Call `callback` with each event from now on, in the trio thread; it must not block, and what it raises is ignored."""
+        self._root.hub.callbacks.append(callback)
+
+    async def wait_idle(self, timeout: float | None = None) -> None:
+        """Wait until no actor handles or has unread mail, and no session runs. Raises `TimeoutError` after `timeout` seconds."""
+        with trio.move_on_after(inf if timeout is None else timeout):
+            while not idle(self._root):  # noqa: ASYNC110  # a condition over all places; each look is one pass
+                await trio.sleep(0.005)
+            await trio.lowlevel.checkpoint()
+            return
+        raise TimeoutError(f"the system was not idle within {timeout:g} s" if timeout is not None else "")
+
 
 class _Opening(AbstractAsyncContextManager[System]):
     """The block of `open_system`. A class, not a generator: the body's own exception has to leave unchanged."""
 
-    def __init__(self, name: str) -> None:
-        self._root = Root(name)
+    def __init__(self, name: str, store: Store, limits: Limits | None) -> None:
+        self._root = Root(name, store, limits)
         self._manager = trio.open_nursery()
         self._clock = trio.CancelScope(shield=True)
 
@@ -134,13 +198,14 @@ class _Opening(AbstractAsyncContextManager[System]):
                 return interrupts[:1]
 
 
-def open_system(*, store: Any = None, limits: Limits | None = None, name: str = "system") -> AbstractAsyncContextManager[System]:
+def open_system(
+    *, store: str | Store | None = None, limits: Limits | None = None, name: str = "system"
+) -> AbstractAsyncContextManager[System]:
     """Open a system for the length of the block; leaving it stops everything in order.
 
     What was spawned is stopped first, all at once; then the trees in reverse order of their start. The body's own exception
     leaves unchanged; a tree that failed for good cancels the body and is raised bare; both together are a group.
     """
-    return _Opening(name)
-
-
-_ = (Callable, Mapping, Sequence, STRANGER)
+    if isinstance(store, str):
+        raise ConfigError(f"store={store!r}: this version keeps sessions in memory; leave store out, or give a Store object")
+    return _Opening(name, MemoryStore() if store is None else store, limits)

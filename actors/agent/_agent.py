@@ -1,0 +1,158 @@
+"""Agents as people write them, and what an activation of one makes of them."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, ClassVar
+
+from attrs import field, frozen
+
+from actors._actor import Actor
+from actors._errors import ConfigError
+from actors._limits import SESSION_DEFAULTS, Limits, WakeKind
+from actors.models._api import Model, ToolSchema
+from actors.models._resolve import resolve_model
+from actors.tools._collect import as_tool, collect
+from actors.tools._tool import Tool
+
+from ._toolbox import TOOLBOX
+
+DETACHABLE = ("wait", "get_tool_call_status", "list_running_tool_calls", "cancel_tool_call")
+
+
+class Agent(Actor):
+    """Base of agents: instructions, a model, tools. Open it as a session; it never runs outside one.
+
+    Instructions are the class attribute (a text, or a function evaluated per run), else the nearest docstring below `Agent`.
+    An agent is made without arguments, once per activation. Each class attribute here can be overridden by `open(..., name=value)`.
+
+    Attributes:
+        model: `provider:name`, a `Model`, or a sequence of these, tried in order.
+        model_options: Passed to the provider as they are (temperature, ...).
+        tools: Functions and `Tool`s beside the `@tool` methods.
+        toolbox: Names of system tools; by default those for waiting and calls, if a tool can detach.
+        limits: What this agent's sessions may do.
+        max_rounds: Requests since a person last spoke before it has to wrap up.
+        deps: Whatever `open(..., deps=...)` was given; never stored.
+    """
+
+    instructions: ClassVar[str | Callable[..., str] | None] = None
+    model: ClassVar[str | Model | Sequence[str | Model]]
+    model_options: ClassVar[Mapping[str, Any]] = {}
+    tools: ClassVar[Sequence[Callable[..., Any] | Tool]] = ()
+    toolbox: ClassVar[Sequence[str]]
+    limits: ClassVar[Limits | None] = None
+    max_rounds: ClassVar[int] = 10
+    deps: Any = None
+
+    __tools__: ClassVar[Mapping[str, Tool]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__tools__ = _named(cls.__name__, [*collect(cls).values(), *(as_tool(each) for each in cls.tools)])
+
+
+OPTIONS = ("instructions", "model", "model_options", "tools", "toolbox", "limits", "max_rounds", "deps")
+
+
+def _named(owner: str, tools: Sequence[Tool]) -> dict[str, Tool]:
+    named: dict[str, Tool] = {}
+    for tool in tools:
+        if tool.name in named or tool.name in TOOLBOX:
+            raise ConfigError(f"{owner} has two tools named {tool.name!r}, or it is a system tool's name; rename one")
+        named[tool.name] = tool
+    return named
+
+
+@frozen
+class Config:
+    """An agent class with its options, resolved: what an activation runs with."""
+
+    agent: type[Agent]
+    models: tuple[Model, ...]
+    model_options: Mapping[str, Any]
+    tools: Mapping[str, Tool]
+    toolbox: tuple[str, ...]
+    schemas: tuple[ToolSchema, ...]
+    limits: Limits
+    max_rounds: int
+    instructions: Any
+    deps: Any = field(default=None, eq=False)
+
+    @property
+    def wake_on(self) -> frozenset[WakeKind]:
+        """The kinds of mail that wake it."""
+        return frozenset(self.limits.wake_on)  # type: ignore[arg-type]
+
+
+def configure(agent: type[Agent], options: Mapping[str, Any], above: Limits | None = None) -> Config:
+    """Resolve an agent class with `open`'s options.
+
+    Raises:
+        ConfigError: Something cannot be: no model, an unknown model string, a bad tool, limits wider than those above.
+        TypeError: An unknown option; the text names near ones.
+    """
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        near = get_close_matches(unknown[0], OPTIONS, n=2, cutoff=0.5)
+        hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(OPTIONS)}"
+        raise TypeError(f"{agent.__name__} has no option {unknown[0]!r}{hint}")
+    extra = [as_tool(each) for each in options.get("tools", ())]
+    tools = {**agent.__tools__, **_named(agent.__name__, extra)}
+    toolbox = tuple(options.get("toolbox", getattr(agent, "toolbox", DETACHABLE if _any_detaches(tools) else ())))
+    strange = [name for name in toolbox if name not in TOOLBOX]
+    if strange:
+        raise ConfigError(f"{agent.__name__}: there is no system tool {strange[0]!r}; there are {', '.join(TOOLBOX)}")
+    max_rounds = options.get("max_rounds", agent.max_rounds)
+    if not isinstance(max_rounds, int) or max_rounds < 1:
+        raise ConfigError(f"{agent.__name__}: found max_rounds={max_rounds!r}; write a whole number, 1 or more")
+    limits = (above or Limits()).narrow(options.get("limits", agent.limits) or Limits()).over(SESSION_DEFAULTS)
+    shown = [tool for tool in tools.values() if not tool.hidden]
+    schemas = [ToolSchema(tool.name, tool.description, tool.schema) for tool in shown]
+    return Config(
+        agent, _models(agent, options), options.get("model_options", agent.model_options), tools, toolbox,
+        (*schemas, *(TOOLBOX[name].schema for name in toolbox)), limits, max_rounds,
+        options.get("instructions", _instructions(agent)), options.get("deps"),
+    )  # fmt: skip
+
+
+def _any_detaches(tools: Mapping[str, Tool]) -> bool:
+    return any(isinstance(tool.attach, int | float) for tool in tools.values())
+
+
+def _instructions(agent: type[Agent]) -> Any:
+    for base in agent.__mro__:
+        if base is Agent:
+            return ""
+        if vars(base).get("instructions") is not None:
+            return vars(base)["instructions"]
+        if vars(base).get("__doc__"):
+            return inspect.cleandoc(vars(base)["__doc__"])
+    return ""
+
+
+def _models(agent: type[Agent], options: Mapping[str, Any]) -> tuple[Model, ...]:
+    given = options.get("model", getattr(agent, "model", None))
+    if given is None or given == "":
+        raise ConfigError(
+            f'{agent.__name__} has no model; write `model = "openai:gpt-5.2"` in the class, or give model= when it is opened'
+        )
+    listed = given if isinstance(given, list | tuple) else (given,)
+    return tuple(resolve_model(each) if isinstance(each, str) else _model(agent, each) for each in listed)
+
+
+def _model(agent: type[Agent], given: Any) -> Model:
+    if not callable(getattr(given, "stream", None)):
+        raise ConfigError(f"{agent.__name__}: found model={given!r}; write a string such as 'openai:gpt-5.2', or a Model object")
+    model: Model = given
+    return model
+
+
+def instructions_for(config: Config, agent: Agent) -> str:
+    """The instructions of a run: the text, or what the function says now."""
+    given = config.instructions
+    if callable(given):
+        given = given(agent) if inspect.signature(given).parameters else given()
+    return str(given or "")
+
+

@@ -1,0 +1,84 @@
+"""Taking over a completion: C1 of the commit protocol. Pure.
+
+    calls                        an assistant item, a ledger row per call; those that have a slot start with this very commit
+    words, no calls              an assistant item: a final answer
+    nothing                      no item: mail or a nudge amends what was not answered; cut off by length, or refused, it is a failure
+    calls in the wrap-up         answered `not_started` in the same commit; its words are the answer
+"""
+
+from collections.abc import Callable, Collection
+from math import inf
+from typing import Literal
+
+from attrs import evolve
+
+from actors._outcome import Outcome
+from actors.models._blocks import Completion, Text, ToolCall
+from actors.models._items import AssistantItem, Result, ResultsItem
+
+from ._actions import Completed, OpenCall, Phase
+from ._record import CallRecord, Commit, State, ended
+from ._turn import Turn
+
+Attach = Callable[[str], float | None]
+
+
+def take(turn: Turn, state: State, completion: Completion, now: float, attach: Attach, runtime: Collection[str], model: str) -> Completed:
+    """What a completion asks of the loop. `attach` gives a tool's seconds, `runtime` names the system tools."""
+    item = AssistantItem(_minted(state, completion), model)
+    if not item.calls and not any(isinstance(block, Text) and block.text.strip() for block in item.blocks):
+        return _empty(turn, completion)
+    if not item.calls:
+        turn.phase = Phase.ANSWERED
+        return Completed(Commit(append=(item,)), answer=item.text)
+    if turn.wrapped_up:
+        return _stray(turn, state, item)
+    turn.phase = Phase.CALLS
+    turn.asked = {call.id: call for call in item.calls}
+    turn.open = [_open(call, now, attach(call.tool), runtime) for call in item.calls]
+    start = turn.started_now()
+    rows = tuple(_row(state, call, "started" if call.id in start else "issued") for call in item.calls)
+    return Completed(Commit(append=(item,), calls=rows), start=start, announced=item.calls)
+
+
+def _minted(state: State, completion: Completion) -> tuple[object, ...]:
+    """The blocks, with call ids of ours: unique in the session's history, and short."""
+    number = len(state.calls)
+    blocks: list[object] = []
+    for block in completion.blocks:
+        if isinstance(block, ToolCall):
+            number += 1
+            blocks.append(evolve(block, id=f"call_{number:x}"))
+        else:
+            blocks.append(block)
+    return tuple(blocks)
+
+
+def _open(call: ToolCall, now: float, attach: float | None, runtime: Collection[str]) -> OpenCall:
+    return OpenCall(call.id, call.tool, attach, inf if attach is None else now + attach, call.tool in runtime)
+
+
+def _empty(turn: Turn, completion: Completion) -> Completed:
+    """An empty turn leaves no item: mail or a nudge amends what was not answered. Cut off by length it is an error."""
+    if completion.stop == "length":
+        return Completed(Commit(), failure="the answer was cut off by its length limit before it said anything")
+    if completion.stop == "refused":
+        return Completed(Commit(), failure="the model refused to answer")
+    turn.phase = Phase.ANSWERED if turn.wrapped_up else Phase.MODEL
+    turn.nudging = True
+    return Completed(Commit())
+
+
+def _stray(turn: Turn, state: State, item: AssistantItem) -> Completed:
+    """Calls in the wrap-up are answered, not run; its words are the answer."""
+    outcome = Outcome("not_started", error="the rounds of this run are used up")
+    rows = tuple(ended(_row(state, call, "issued"), outcome) for call in item.calls)
+    results = ResultsItem(tuple(Result(call.id, call.tool, outcome) for call in item.calls))
+    turn.phase = Phase.ANSWERED
+    settled = {call.id: outcome for call in item.calls}
+    commit = Commit(append=(item, results), calls=rows)
+    return Completed(commit, announced=item.calls, settled=settled, answer=item.text.strip() and item.text)
+
+
+def _row(state: State, call: ToolCall, status: Literal["issued", "started"]) -> CallRecord:
+    return CallRecord(call.id, call.tool, call.arguments, status, idempotency_key=f"{state.id}/{call.id}", run=state.run, hops=state.hops)

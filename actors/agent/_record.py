@@ -1,0 +1,172 @@
+"""What is kept of a session, and what one commit changes.
+
+A session's state is changed by commits alone. A store persists a commit, all of it or nothing, and then applies it to the
+state it handed out; nothing else assigns to that state. Items are appended or the last one amended, never rewritten; a
+commit costs the same at turn 10 and at turn 10,000.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from attrs import define, evolve, field, frozen
+
+from actors._envelope import Envelope, Priority, Sender, ToolCallFinished
+from actors._exit import Status
+from actors._outcome import Outcome, OutcomeStatus
+from actors.models._items import Item, Placeholder, ResultsItem, UserItem
+
+
+@frozen
+class CallRecord:
+    """One row of the ledger: a call, what it was asked, how it ended.
+
+    `status` is the ledger's (`issued`, `started`, or the outcome's); queued, running and detached are the toolbox's view. `run` is
+    the run that made the call. `idempotency_key` is the same each time this call is attempted.
+    """
+
+    id: str
+    tool: str
+    arguments: Mapping[str, Any]
+    status: Literal["issued", "started"] | OutcomeStatus = "issued"
+    outcome: Outcome | None = None
+    token: str | None = None
+    idempotency_key: str = ""
+    run: int = 0
+    hops: int = 0
+
+    @property
+    def final(self) -> bool:
+        """Whether it has its outcome."""
+        return self.outcome is not None
+
+
+@frozen
+class SessionRecord:
+    """A session as it is stored, at one moment."""
+
+    id: str
+    agent: str
+    parent: str | None
+    owner: str | None
+    status: Status
+    version: int
+    mail_cursor: int
+    control_cursor: int
+    items: tuple[Item, ...]
+    calls: tuple[CallRecord, ...]
+
+
+@frozen
+class Draft:
+    """Mail that a commit sends: it is accepted together with the rest of the commit, or not at all."""
+
+    to: str
+    body: Any
+    sender: Sender
+    id: str | None = None
+    priority: Priority = Priority.NORMAL
+    hops: int = 0
+
+
+@frozen(kw_only=True)
+class Commit:
+    """One change of a session. Absent fields change nothing.
+
+    A commit of the loop (`loop`) compares and raises the version; one of a call does not, for it may come at any time.
+    """
+
+    append: tuple[Item, ...] = ()
+    amend: UserItem | None = None  # goes into the unanswered user item at the end
+    calls: tuple[CallRecord, ...] = ()  # rows, new or changed
+    mail: tuple[Draft, ...] = ()
+    mail_cursor: int | None = None
+    control_cursor: int | None = None
+    status: Status | None = None
+    run: int | None = None
+    turn: int | None = None
+    rounds: int | None = None
+    hops: int | None = None
+    floor: int | None = None
+    stop: Envelope | None = None  # a StopRun that took effect
+    fetched: tuple[str, ...] = ()  # calls whose outcome the status tool has shown
+    failure: str | None = None
+    loop: bool = True
+
+
+_PLAIN = ("mail_cursor", "control_cursor", "status", "run", "turn", "rounds", "hops", "floor", "failure")
+
+
+@define(eq=False)
+class State:
+    """A session's state in memory: what its next request and its next decision need."""
+
+    id: str
+    agent: str
+    parent: str | None = None
+    owner: str | None = None
+    status: Status = Status.READY
+    version: int = 0
+    mail_cursor: int = 0
+    control_cursor: int = 0
+    items: list[Item] = field(factory=list)
+    calls: dict[str, CallRecord] = field(factory=dict)
+    run: int = 0  # runs begun; the one in progress, if one is
+    turn: int = 0  # requests made
+    rounds: int = 0  # requests since a person last spoke
+    hops: int = 0  # that this run's mail carries
+    stopped: Envelope | None = None  # a StopRun to be told before the next words
+    floor: int = 0  # mail up to this seq wakes nothing: a StopRun came after it
+    stopped_run: int = 0  # and so do the ends of the calls of runs up to this one
+    placeholders: set[str] = field(factory=set)  # calls whose outcome comes as mail
+    fetched: set[str] = field(factory=set)
+    failure: str = ""
+
+    def apply(self, commit: Commit) -> None:
+        """Take a commit over. Only a store calls it, once the commit is kept."""
+        if commit.amend is not None:
+            last = self.items[-1]
+            assert isinstance(last, UserItem)
+            self.items[-1] = last.amended(commit.amend)
+            self._told(commit.amend)
+        for item in commit.append:
+            self.items.append(item)
+            if isinstance(item, ResultsItem):
+                self.placeholders.update(result.call for result in item.results if isinstance(result.outcome, Placeholder))
+            elif isinstance(item, UserItem):
+                self._told(item)
+        self.calls.update((row.id, row) for row in commit.calls)
+        self.fetched.update(commit.fetched)
+        for name in _PLAIN:
+            value = getattr(commit, name)
+            if value is not None:
+                setattr(self, name, value)
+        if commit.stop is not None:
+            self.stopped, self.floor, self.stopped_run = commit.stop, commit.stop.seq, self.run
+        self.version += commit.loop
+
+    def _told(self, item: UserItem) -> None:
+        """What this item told need not be remembered any more."""
+        for envelope in item.mail:
+            if envelope is self.stopped:
+                self.stopped = None
+            elif isinstance(envelope.body, ToolCallFinished):
+                self.placeholders.discard(envelope.body.call)
+                self.fetched.discard(envelope.body.call)
+
+    def record(self, last: int | None = None) -> SessionRecord:
+        """A frozen copy; with `last`, of the last items only."""
+        items = self.items if last is None else self.items[max(0, len(self.items) - last) :]
+        return SessionRecord(
+            self.id, self.agent, self.parent, self.owner, self.status, self.version, self.mail_cursor, self.control_cursor,
+            tuple(items), tuple(self.calls.values()),
+        )  # fmt: skip
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the last item is a user item that no completion has answered."""
+        return bool(self.items) and isinstance(self.items[-1], UserItem)
+
+
+def ended(row: CallRecord, outcome: Outcome) -> CallRecord:
+    """The row with its outcome."""
+    return evolve(row, status=outcome.status, outcome=outcome)

@@ -1,0 +1,210 @@
+"""The system tools an agent may have: what models are told of them, and the pure part of what they do.
+
+`wait` and a status request that waits are conditions of the turn (`_wait.py`): they peek at its mail and consume nothing. A
+timeout is a result, not an error; an unknown id is an error at once.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import trio
+from attrs import frozen
+
+from actors._outcome import Outcome
+from actors.models._api import ToolSchema
+
+from ._actions import OpenCall
+from ._record import CallRecord, State
+from ._wait import WaitFor, WokenBy
+
+PROGRESS = 50  # entries kept per call
+MAX_WAIT = 300.0
+
+
+@frozen
+class Desk:
+    """What the system tools look at."""
+
+    state: State
+    open: Mapping[str, OpenCall]
+    progress: Mapping[str, deque[Any]]
+    started: Mapping[str, datetime]
+    unread_ends: Callable[[], bool]
+    cancel: Callable[[str, str], None]
+    max_wait: float
+
+
+@frozen
+class SystemTool:
+    """One of them: its schema, the types of its arguments, and what it does when it is called."""
+
+    schema: ToolSchema
+    types: Mapping[str, tuple[type, ...]]
+    required: tuple[str, ...]
+    run: Callable[[Desk, Mapping[str, Any]], "Outcome | WaitFor"]
+
+    def call(self, desk: Desk, arguments: Mapping[str, Any]) -> "Outcome | WaitFor":
+        """Its outcome, or what it waits for. Bad arguments are a failed outcome that says what is wrong."""
+        wrong = [f"unknown argument `{name}`" for name in arguments if name not in self.types]
+        wrong += [f"missing `{name}`" for name in self.required if name not in arguments]
+        wrong += [
+            f"`{name}`: got {type(value).__name__}" for name, value in arguments.items()
+            if name in self.types and (not isinstance(value, self.types[name]) or (isinstance(value, bool) and bool not in self.types[name]))
+        ]  # fmt: skip
+        return Outcome.failed("; ".join(wrong)) if wrong else self.run(desk, arguments)
+
+
+def running(state: State) -> list[CallRecord]:
+    """The calls that have no outcome yet, oldest first."""
+    return [row for row in state.calls.values() if not row.final]
+
+
+def _unknown(call: str, state: State) -> Outcome:
+    known = ", ".join(row.id for row in running(state)) or "none is running"
+    return Outcome.failed(f"there is no call {call!r} in this session; running: {known}")
+
+
+def _view(row: CallRecord, desk: Desk) -> str:
+    """The toolbox's view of a call: queued, running, detached, or its outcome."""
+    if row.final:
+        return row.status
+    place = desk.open.get(row.id)
+    if place is None or place.detached is not None:
+        return "detached"
+    return place.state
+
+
+# ------------------------------------------------------------------ wait
+def _wait(desk: Desk, arguments: Mapping[str, Any]) -> Outcome | WaitFor:
+    what = arguments.get("for", "any_call")
+    seconds = min(max(float(arguments.get("timeout_seconds", 30)), 0.0), desk.max_wait)
+    now = trio.current_time()
+    if isinstance(what, list):
+        strange = [call for call in what if not isinstance(call, str) or call not in desk.state.calls]
+        if strange or not what:
+            return _unknown(str(strange[0]), desk.state) if strange else Outcome.failed("`for` is an empty list; name a call, any_call or mail")
+        return WaitFor(tuple(what), now, now + seconds)
+    if what not in {"any_call", "mail"}:
+        if what in desk.state.calls:
+            return WaitFor((what,), now, now + seconds)
+        return Outcome.failed(f"`for` is any_call, mail or a list of call ids, not {what!r}")
+    others = [row for row in running(desk.state) if row.id not in desk.open or not desk.open[row.id].runtime]
+    if what == "any_call" and not others and not desk.unread_ends():
+        return Outcome.failed("no call is running, so there is nothing to wait for")
+    return WaitFor(what, now, now + seconds)
+
+
+def waited(wait: WaitFor, by: WokenBy, desk: Desk, now: float) -> Outcome:
+    """The outcome of a wait that is over."""
+    if wait.status_of is not None:
+        return status(desk, wait.status_of, progress=wait.progress)
+    told = {"woken_by": by.what, "tool_call_ids": list(by.calls), "waited_seconds": round(now - wait.since, 3)}
+    return Outcome("completed", told, None, None, now - wait.since)
+
+
+# ------------------------------------------------------------------ calls
+def status(desk: Desk, call: str, *, progress: bool) -> Outcome:
+    """What is known of a call, as the status tool tells it."""
+    row = desk.state.calls[call]
+    outcome = row.outcome
+    began = outcome.started if outcome is not None else desk.started.get(call)
+    ended_at = None
+    if outcome is not None and began is not None and outcome.duration is not None:
+        ended_at = datetime.fromtimestamp(began.timestamp() + outcome.duration, began.tzinfo).isoformat()
+    told: dict[str, Any] = {
+        "tool_call_id": row.id, "tool": row.tool, "status": _view(row, desk), "is_final": row.final,
+        "started_at": began.isoformat() if began is not None else None, "completed_at": ended_at,
+        "result": outcome.text if outcome is not None else None,
+    }  # fmt: skip
+    if progress:
+        told["progress"] = list(reversed(desk.progress.get(call, ())))
+    return Outcome.completed(told)
+
+
+def _status(desk: Desk, arguments: Mapping[str, Any]) -> Outcome | WaitFor:
+    call = arguments["tool_call_id"]
+    if call not in desk.state.calls:
+        return _unknown(call, desk.state)
+    progress = arguments.get("include_progress", True)
+    if arguments.get("wait_for_completion", False) and not desk.state.calls[call].final:
+        seconds = min(max(float(arguments.get("timeout_seconds", 5)), 0.0), desk.max_wait)
+        now = trio.current_time()
+        return WaitFor((call,), now, now + seconds, status_of=call, progress=progress)
+    return status(desk, call, progress=progress)
+
+
+def _list(desk: Desk, _arguments: Mapping[str, Any]) -> Outcome:
+    rows = [row for row in running(desk.state) if row.tool not in TOOLBOX]
+    return Outcome.completed({"running": [_line(row, desk) for row in rows]})
+
+
+def _line(row: CallRecord, desk: Desk) -> dict[str, Any]:
+    began = desk.started.get(row.id)
+    at = began.isoformat() if began is not None else None
+    return {"tool_call_id": row.id, "tool": row.tool, "status": _view(row, desk), "started_at": at}
+
+
+def _cancel(desk: Desk, arguments: Mapping[str, Any]) -> Outcome:
+    call = arguments["tool_call_id"]
+    if call not in desk.state.calls:
+        return _unknown(call, desk.state)
+    row = desk.state.calls[call]
+    before = _view(row, desk)
+    if not row.final:
+        desk.cancel(call, arguments.get("reason") or "cancelled by the agent")
+    return Outcome.completed({"cancelled": not row.final, "previous_status": before})
+
+
+def _schema(name: str, description: str, properties: dict[str, Any], required: tuple[str, ...] = ()) -> ToolSchema:
+    parameters = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return ToolSchema(name, description, parameters)
+
+
+_CALL = {"type": "string", "description": "The id of a tool call, such as call_3f."}
+_SECONDS = {"type": "number", "description": "How long to wait at most."}
+
+TOOLBOX: Mapping[str, SystemTool] = {
+    "wait": SystemTool(
+        _schema(
+            "wait",
+            "Wait until a running call finishes or a message arrives. It says what woke it; the message or result itself is shown after it.",
+            {
+                "for": {
+                    "anyOf": [{"type": "string", "enum": ["any_call", "mail"]}, {"type": "array", "items": {"type": "string"}}],
+                    "description": "any_call, mail, or a list of call ids. A message ends every wait.",
+                },
+                "timeout_seconds": {**_SECONDS, "default": 30},
+            },
+        ),
+        {"for": (str, list), "timeout_seconds": (int, float)}, (), _wait,
+    ),
+    "get_tool_call_status": SystemTool(
+        _schema(
+            "get_tool_call_status",
+            "What is known of a tool call: its status, its progress (newest first), its result once it is final.",
+            {
+                "tool_call_id": _CALL,
+                "include_progress": {"type": "boolean", "default": True},
+                "wait_for_completion": {"type": "boolean", "default": False},
+                "timeout_seconds": {**_SECONDS, "default": 5},
+            },
+            ("tool_call_id",),
+        ),
+        {"tool_call_id": (str,), "include_progress": (bool,), "wait_for_completion": (bool,), "timeout_seconds": (int, float)},
+        ("tool_call_id",), _status,
+    ),
+    "list_running_tool_calls": SystemTool(
+        _schema("list_running_tool_calls", "The tool calls that have not finished yet.", {}), {}, (), _list
+    ),
+    "cancel_tool_call": SystemTool(
+        _schema(
+            "cancel_tool_call",
+            "Cancel a running tool call. Says whether it was still running, and what its status was.",
+            {"tool_call_id": _CALL, "reason": {"type": "string"}},
+            ("tool_call_id",),
+        ),
+        {"tool_call_id": (str,), "reason": (str,)}, ("tool_call_id",), _cancel,
+    ),
+}  # fmt: skip

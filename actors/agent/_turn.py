@@ -1,0 +1,282 @@
+"""The turn of a session: a pure machine that says what to do next. `_session.py` does it.
+
+Theory
+======
+
+A session waits on nothing but its mailbox. A call that ends, an interrupt, a person's words and an order all arrive as mail,
+so every wait is one `receive` with a predicate and a deadline, made at one of these points:
+
+    point   when                          blocks   mail that ends it
+    R1      before every model request    no       (all unread is folded)
+    R2      idle, or waiting for          yes      what may wake the session
+            detached calls
+    R3a     attached to calls             yes      interrupts, the end of an attached call; the attach deadlines
+    R3b     in `wait`                     yes      any mail, interrupts first; the named calls; its deadline
+
+Control (pause, resume, stop, cancel) is read at every point, first, in order, by a cursor of its own.
+
+What a status does with mail:
+
+    status            mail is      and ends the wait when
+    ready, idle       accepted     its kind is in `wake_on`
+    running           accepted     as its point says; it is folded at the next R1
+    waiting           accepted     as idle
+    paused            accepted     it is `Resume`
+    failed            accepted     it is a person's, or `Resume`: the round is tried again
+    stopped           refused      never
+
+The phases of a run, and what leads from one to the next:
+
+    IDLE      -- mail that may wake it -->  MODEL
+    MODEL     -- a completion with calls -->  CALLS     without -->  ANSWERED     empty -->  MODEL, with mail or a nudge
+    CALLS     -- each call is final or detached -->  MODEL, with one result per call
+    ANSWERED  -- unread mail that may wake it, or a detached call's end -->  MODEL     nothing, no call running -->  IDLE
+    any       -- StopRun -->  IDLE     a refusal by the provider -->  IDLE, failed
+
+Every call of a completion gets exactly one result on every path; `settle` is the one function that says which when a call did
+not end by itself. After `max_rounds` requests since a person last spoke comes one more, told to wrap up, and then the run ends.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from math import inf
+
+from attrs import define, field
+
+from actors._envelope import (
+    INTERRUPT,
+    Control,
+    Envelope,
+    FromUser,
+    ToolCallFinished,
+)
+from actors._exit import Status
+from actors._limits import WakeKind
+from actors._outcome import Outcome
+from actors.models._blocks import ToolCall
+from actors.models._items import Item, Nudge, Placeholder, Result, ResultsItem, UserItem
+
+from ._actions import Act, Action, Ask, End, Match, OpenCall, Phase, Point, Wait
+from ._fold import Fold, fold, wakes
+from ._record import CallRecord, Commit, State
+from ._wait import WaitFor, WokenBy, woken
+
+
+@define(eq=False)
+class Turn:
+    """The machine. Its methods decide and change only itself; what they return is for the loop to carry out."""
+
+    wake_on: Collection[WakeKind]
+    max_rounds: int = 10
+    max_calls: int = 4
+    can_wait: bool = True
+    is_child: Callable[[str], bool] = field(default=lambda _session: False)
+    phase: Phase = Phase.IDLE
+    open: list[OpenCall] = field(factory=list)
+    asked: dict[str, ToolCall] = field(factory=dict)  # what each open call was asked, until it has its result
+    wrapped_up: bool = False  # the request in progress, or the last one, was told to wrap up
+    nudging: bool = False
+    retrying: bool = False  # `Resume` after a failure
+
+    # -------------------------------------------------------------- next
+    def next(self, state: State, mail: Sequence[Envelope], now: float) -> Action:
+        """What to do, given the unread conversational mail. Ask again after every action."""
+        if state.status is Status.PAUSED:
+            return Wait(Point.R2, _new_control(state))
+        if self.phase is Phase.CALLS:
+            return self._with_calls(state, mail, now)
+        if self.phase is Phase.MODEL:
+            return self._ask(state, mail)
+        return self._at_rest(state, mail)
+
+    def _at_rest(self, state: State, mail: Sequence[Envelope]) -> Action:
+        """IDLE and ANSWERED: go on if something unread may wake the session; else wait, or end the run."""
+        if self.retrying or any(self.may_wake(envelope, state) for envelope in mail):
+            return self._ask(state, mail)
+        if self.phase is Phase.ANSWERED and (self.wrapped_up or not _detached_running(state)):
+            self.phase = Phase.IDLE
+            return End("limit" if self.wrapped_up else "answered")
+        control = _new_control(state)
+        return Wait(Point.R2, lambda envelope: control(envelope) or self.may_wake(envelope, state))
+
+    def may_wake(self, envelope: Envelope, state: State) -> bool:
+        """Whether this unread envelope begins a run, or keeps one going."""
+        if state.status is Status.FAILED:
+            return isinstance(envelope.sender, FromUser) and envelope.seq > state.mail_cursor
+        if self.wrapped_up and self.phase is Phase.ANSWERED:
+            return False  # the run is over; what is unread begins the next one
+        return wakes(envelope, state, self.wake_on, self.is_child)
+
+    # -------------------------------------------------------------- calls
+    def _with_calls(self, state: State, mail: Sequence[Envelope], now: float) -> Action:
+        for call in self.open:
+            if state.calls[call.id].final:
+                call.state = "final"
+        act = self._preempt(mail) or self._wake_waits(state, mail, now) or self._advance(now)
+        if act is not None:
+            return act
+        if all(call.state == "final" or call.detached for call in self.open):
+            return self._ask(state, mail)
+        return self._attached(state)
+
+    def _preempt(self, mail: Sequence[Envelope]) -> Act | None:
+        """An interrupt: what runs is detached, what is queued never starts, a `wait` is over."""
+        if not any(envelope.priority is INTERRUPT for envelope in mail):
+            return None
+        mine = [call for call in self.open if call.state != "final" and not call.runtime and call.detached is None]
+        queued = {call.id: Outcome("not_started", error="an interrupt came first") for call in mine if call.state == "queued"}
+        running = {call.id: "interrupted" for call in mine if call.state == "running"}
+        waits = {call.id: WokenBy("interrupt") for call in self._waiting()}
+        return self._apply(Act(outcomes=queued, detached=running, woken=waits)) if queued or running or waits else None
+
+    def _wake_waits(self, state: State, mail: Sequence[Envelope], now: float) -> Act | None:
+        """The waits whose condition holds; if mail ended one, its attached siblings detach."""
+        ended_by: dict[str, WokenBy] = {}
+        for call in self._waiting():
+            assert call.wait is not None
+            by = woken(call.wait, state, mail, now)
+            if by is not None:
+                ended_by[call.id] = by
+        if not ended_by:
+            return None
+        siblings = [call for call in self.open if call.state == "running" and not call.runtime and call.detached is None]
+        by_mail = any(by.what == "mail" for by in ended_by.values())
+        return self._apply(Act(woken=ended_by, detached={call.id: "mail" for call in siblings} if by_mail else {}))
+
+    def _advance(self, now: float) -> Act | None:
+        """Start what has a slot; detach what has been attached for long enough."""
+        start = self._startable()
+        late = [call for call in self.open if call.state != "final" and call.until <= now and not call.runtime and call.detached is None]
+        late = [call for call in late if call.id not in start]
+        unstarted = tuple(call.id for call in late if call.state == "queued")
+        reasons = {
+            call.id: f"still {'queued' if call.state == 'queued' else 'running'} after {call.attach or 0:g}s" for call in late
+        }
+        if not start and not late:
+            return None
+        return self._apply(Act(start=start + unstarted, detached=reasons))
+
+    def _startable(self) -> tuple[str, ...]:
+        """The queued calls that may start now: system tools at once, others while there are slots, in call order."""
+        slots = self.max_calls - sum(call.state == "running" and not call.runtime and call.detached is None for call in self.open)
+        start: list[str] = []
+        for call in self.open:
+            if call.state == "queued" and (call.runtime or slots > 0):
+                start.append(call.id)
+                slots -= not call.runtime
+        return tuple(start)
+
+    def _apply(self, act: Act) -> Act:
+        for call in self.open:
+            if call.id in act.start:
+                call.state = "running"
+            if call.id in act.outcomes or call.id in act.woken:
+                call.state = "final"
+            if call.id in act.detached:
+                call.detached = act.detached[call.id]
+        return act
+
+    def _waiting(self) -> list[OpenCall]:
+        return [call for call in self.open if call.wait is not None and call.state == "running"]
+
+    def _attached(self, state: State) -> Wait:
+        waiting = self._waiting()
+        running = {call.id for call in self.open if call.state == "running" and call.detached is None}
+        control = _new_control(state)
+
+        def match(envelope: Envelope) -> bool:
+            if isinstance(envelope.body, Control):
+                return control(envelope)
+            if envelope.seq <= state.mail_cursor:
+                return False
+            if envelope.priority is INTERRUPT:
+                return True
+            if isinstance(envelope.body, ToolCallFinished) and envelope.body.call in running:
+                return True
+            return any(woken(call.wait, state, (envelope,), -inf) is not None for call in waiting if call.wait is not None)
+
+        attached = [call.until for call in self.open if call.state != "final" and not call.runtime and call.detached is None]
+        waits = [call.wait.until for call in waiting if call.wait is not None]
+        return Wait(Point.R3B if waiting else Point.R3A, match, min([*attached, *waits], default=inf))
+
+    # -------------------------------------------------------------- asking
+    def results(self, state: State) -> tuple[Result, ...]:
+        """One result per open call, in call order: its outcome if it is final, else a placeholder."""
+        return tuple(self._result(call, state.calls[call.id]) for call in self.open)
+
+    def _result(self, call: OpenCall, row: CallRecord) -> Result:
+        if row.outcome is not None:
+            return Result(call.id, call.tool, row.outcome)
+        return Result(call.id, call.tool, Placeholder("running", call.detached or "interrupted", can_wait=self.can_wait))
+
+    def _ask(self, state: State, mail: Sequence[Envelope]) -> Ask:
+        """R1: fold the unread mail behind the results, and ask; C0 or C2."""
+        results = self.results(state)
+        placed = {result.call for result in results if isinstance(result.outcome, Placeholder)}
+        folded = fold(state, mail, state.placeholders | placed)
+        rounds = 0 if folded.person else state.rounds
+        self.wrapped_up = rounds >= self.max_rounds
+        nudge: Nudge | None = "wrap_up" if self.wrapped_up else "continuation" if self.nudging and not folded.mail else None
+        begins = self.phase is Phase.IDLE
+        item = _user_item(state, folded, nudge)
+        amends = item is not None and state.unanswered and not results
+        append: tuple[Item, ...] = (ResultsItem(results),) if results else ()
+        commit = Commit(
+            append=append if amends or item is None else (*append, item),
+            amend=item if amends else None,
+            mail_cursor=folded.cursor,
+            control_cursor=max(state.control_cursor, folded.cursor),  # control up to here was applied before this fold
+            status=Status.RUNNING,
+            run=state.run + 1 if begins else None,
+            turn=state.turn + 1,
+            rounds=rounds + 1,
+            hops=_hops(state, folded, begins=begins),
+        )
+        self.open = []
+        self.nudging = self.retrying = False
+        self.phase = Phase.MODEL
+        return Ask(commit, folded.mail, nudge, begins)
+
+    def failed(self, reason: str) -> Commit:
+        """The model will not answer: the run ends; a person's mail or `Resume` tries the round again."""
+        self.phase = Phase.IDLE
+        return Commit(status=Status.FAILED, failure=reason)
+
+    # -------------------------------------------------------------- what the loop tells it
+    def started_now(self) -> tuple[str, ...]:
+        """The calls of a fresh completion that have a slot."""
+        start = self._startable()
+        self._apply(Act(start=start))
+        return start
+
+    def waiting(self, call: str, wait: WaitFor) -> None:
+        """A system tool waits for this; the turn says when it is over."""
+        next(each for each in self.open if each.id == call).wait = wait
+
+    def waits_over(self, woken: Mapping[str, WokenBy]) -> list[tuple[str, WaitFor]]:
+        """The waits that an `Act` ended."""
+        return [(call.id, call.wait) for call in self.open if call.id in woken and call.wait is not None]
+
+
+# ------------------------------------------------------------------ small parts
+def _hops(state: State, folded: Fold, *, begins: bool) -> int:
+    """The hops that this run's mail carries: none after a person spoke, else one more than the mail it came from."""
+    if folded.person:
+        return 0
+    mine = [envelope.hops if isinstance(envelope.body, ToolCallFinished) else envelope.hops + 1 for envelope in folded.mail]
+    return max([*mine, 0 if begins else state.hops])
+
+
+def _user_item(state: State, folded: Fold, nudge: Nudge | None) -> UserItem | None:
+    if not folded.mail and nudge is None:
+        return None
+    told = (state.stopped, *folded.mail) if state.stopped is not None else folded.mail
+    return UserItem(told, nudge, folded.already_read, folded.waiting, folded.cuts)
+
+
+def _new_control(state: State) -> Match:
+    return lambda envelope: isinstance(envelope.body, Control) and envelope.seq > state.control_cursor
+
+
+def _detached_running(state: State) -> bool:
+    return any(not state.calls[call].final for call in state.placeholders)
+

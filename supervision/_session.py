@@ -1,0 +1,335 @@
+"""Sessions in the tree: their places, the places of their calls, and the refs that lead to them."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextvars import copy_context
+from math import inf
+from typing import Any
+
+import trio
+
+from actors._envelope import (
+    NORMAL,
+    RUNTIME_BODIES,
+    Action,
+    AgentMessage,
+    CancelAllAttached,
+    CancelCalls,
+    Control,
+    FromSession,
+    FromToolCall,
+    Pause,
+    Priority,
+    Receipt,
+    Resume,
+    StopRun,
+    UserMessage,
+    split_address,
+)
+from actors._errors import AskTimeout, ConfigError, NotPermitted, RunFailed, SendRefused
+from actors._exit import Exit, Finished, Status, Stopped
+from actors._identity import Identity, current
+from actors._life import Life
+from actors._receive import ActorMailbox
+from actors._ref import ActorRef
+from actors._reply import ReplyToken
+from actors.agent._agent import Config
+from actors.agent._record import Commit, SessionRecord, State
+from actors.agent._session import Session
+from actors.events import Answer, AnyEvent, MailAccepted, MailDelivered, Refused, RunStopped
+from actors.store._api import Store
+
+from ._place import Place
+from ._spec import ChildSpec, check_name
+
+_NO_MAIL = ActorMailbox("call")  # calls accept none; one box stands for all
+
+
+def check_session_id(id: str) -> None:
+    """ConfigError unless the id is an address of which no segment is a call's."""
+    try:
+        segments = split_address(id)
+    except ValueError as error:
+        raise ConfigError(f"a session cannot have the id {id!r}: {error}") from None
+    for segment in segments:
+        check_name("a session", segment)
+
+
+class SessionRef(ActorRef):
+    """A session's address: what an `ActorRef` does, and what a conversation needs."""
+
+    __slots__ = ()
+
+    def _remember(self, place: Any) -> None:
+        """Every send goes through the session's rules."""
+
+    def _session(self) -> "SessionPlace":
+        place = self._place()
+        if not isinstance(place, SessionPlace):
+            raise NotPermitted(f"{self.address} is no session; use `system.ref({self.address!r})`")
+        return place
+
+    # -------------------------------------------------------------- asking
+    async def ask(self, body: str | UserMessage, *, timeout: float | None = None) -> str:  # type: ignore[override]  # noqa: ASYNC109
+        """Send, then wait for the first final answer that was given after reading it. Asks folded together share it.
+
+        Raises:
+            AskTimeout: No answer within `timeout` seconds; the message stays.
+            RunFailed: The run that read it ended without an answer. A pause goes on waiting.
+            SendRefused: As `send`.
+        """
+        place = self._session()
+        receipt = place.admit(current.get().check(), body, id=None, priority=NORMAL, token=None)
+        return await self._within(timeout, place.session.answers.to, receipt.seq)
+
+    async def wait_answer(self, timeout: float | None = None) -> str:  # noqa: ASYNC109
+        """The last answer of the run in progress or about to start, when it ends; else the last answer, at once.
+
+        Raises `RunFailed` if that run has none, `AskTimeout` after `timeout` seconds.
+        """
+        session = self._session().session
+        if session.busy:
+            return await self._within(timeout, session.answers.of_the_run)
+        await trio.lowlevel.checkpoint()
+        return session.answers.at_rest(session.state.status)
+
+    async def _within(self, seconds: float | None, fn: Callable[..., Awaitable[str]], *args: Any) -> str:
+        with trio.move_on_after(inf if seconds is None else seconds):
+            return await fn(*args)
+        raise AskTimeout(address=self.address, seconds=seconds)
+
+    def stream(self, body: str | UserMessage, *, id: str | None = None) -> AbstractAsyncContextManager["RunStream"]:
+        """Send and follow the events of the run that reads it, from now until that run ends. `.answer` is its answer."""
+        return self._stream(body, id)
+
+    @asynccontextmanager
+    async def _stream(self, body: str | UserMessage, id: str | None) -> AsyncIterator["RunStream"]:
+        hub = self._session().runtime.hub
+        since = hub.seq
+        receipt = await self.send(body, id=id)
+        stream = RunStream(self.address, receipt.id)
+        async with aclosing(hub.follow(since, stream.wanted, stream.last)) as events:
+            stream.events = events
+            yield stream
+
+    def events(self, since: int | None = None) -> AbstractAsyncContextManager[AsyncIterator[AnyEvent]]:
+        """Follow this session's events (after `since`, else from now) until the session ends."""
+        hub = self._system().hub  # type: ignore[attr-defined]
+        return aclosing(hub.follow(since, lambda event: self._mine(event), self._ends))
+
+    def _mine(self, event: AnyEvent) -> bool:
+        return event.session == self.address or getattr(event, "address", None) == self.address
+
+    def _ends(self, event: AnyEvent) -> bool:
+        return event.kind == "exit" and getattr(event, "address", None) == self.address
+
+    # -------------------------------------------------------------- orders
+    async def pause(self) -> Receipt:
+        """Stop at the next receive point until `resume`; calls go on, their results are built then."""
+        return await self._order(Pause())
+
+    async def resume(self) -> Receipt:
+        """Go on after `pause`; after a failure try the round again."""
+        return await self._order(Resume())
+
+    async def stop_run(self) -> Receipt:
+        """End the run in progress: its completion and calls are cancelled, every call is settled. The session stays."""
+        return await self._order(StopRun())
+
+    async def cancel_calls(self, *ids: str) -> Receipt:
+        """Cancel these calls; the run goes on."""
+        return await self._order(CancelCalls(ids))
+
+    async def cancel_attached(self) -> Receipt:
+        """Cancel every call the session is attached to now."""
+        return await self._order(CancelAllAttached())
+
+    async def _order(self, action: Action) -> Receipt:
+        await trio.lowlevel.checkpoint()
+        return self._session().order(current.get().check(), action)
+
+    # -------------------------------------------------------------- looking
+    async def record(self, last: int | None = None) -> SessionRecord:
+        """The session as it is stored now; with `last`, its last items only."""
+        await trio.lowlevel.checkpoint()
+        return self._session().state.record(last)
+
+
+class RunStream:
+    """The events of one run; iterate it. Ends with the run."""
+
+    def __init__(self, session: str, mail: str) -> None:
+        self.events: AsyncIterator[AnyEvent]
+        self._session = session
+        self._mail = mail
+        self._run: int | None = None
+        self._answer: str | None = None
+        self._end: RunStopped | None = None
+
+    def wanted(self, event: AnyEvent) -> bool:
+        """Whether it is of this session; notes which run read the message."""
+        if event.session != self._session:
+            return False
+        if isinstance(event, MailDelivered) and any(envelope.id == self._mail for envelope in event.mail):
+            self._run = event.run
+        if isinstance(event, Answer) and self._run is not None:
+            self._answer = event.text
+        return True
+
+    def last(self, event: AnyEvent) -> bool:
+        """Whether the run that read the message ends with this event."""
+        if isinstance(event, RunStopped) and event.session == self._session and self._run is not None and event.run == self._run:
+            self._end = event
+            return True
+        return False
+
+    def __aiter__(self) -> AsyncIterator[AnyEvent]:
+        return self.events
+
+    @property
+    def answer(self) -> str:
+        """The run's last answer. Raises `RunFailed` if it has none (yet)."""
+        if self._answer is None:
+            why = f"the run ended: {self._end.reason}" if self._end is not None else "it has not answered yet"
+            raise RunFailed(status=Status.IDLE if self._end is not None else Status.RUNNING, reason=why)
+        return self._answer
+
+
+class SessionPlace(Place):
+    """The place of a session: mail goes through its rules, its life is the loop, its children are its calls."""
+
+    __slots__ = ("config", "session", "state")
+
+    kind = "session"
+    ref_type = SessionRef
+
+    def __init__(self, runtime: Any, config: Config, state: State, store: Store, parent: Place | None) -> None:
+        spec = ChildSpec(config.agent, name=state.id.rpartition("/")[2])
+        super().__init__(runtime, state.id, spec, parent, copy_context(), store.mailbox(state.id))
+        self.config = config
+        self.state = state
+        self.sender = FromSession(state.id, state.agent)
+        self.mailbox.capacity = config.limits.max_unread
+        self.mailbox.max_hops = config.limits.max_hops
+        self.mailbox.on_accept = self._accepted
+        self.session = Session(config, state, store, self)
+
+    # -------------------------------------------------------------- accepting
+    def _accepted(self, envelope: Any) -> None:
+        self.runtime.hub.emit(MailAccepted, session=self.address, run=self.state.run, envelope=envelope)
+
+    def admit(self, identity: Identity, body: object, *, id: str | None, priority: Priority, token: ReplyToken | None) -> Receipt:
+        """Accept a person's, agent's or actor's words."""
+        if token is not None:
+            raise NotPermitted(f"{self.address} is a session; ask it through `system.session({self.address!r})`")
+        self._check(identity, None)
+        try:
+            return self.mailbox.accept(self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops)
+        except SendRefused as refusal:
+            self._refused(refusal)
+            raise
+
+    async def admit_when_room(
+        self, identity: Identity, body: object, *, id: str | None, priority: Priority, seconds: float
+    ) -> Receipt:
+        """As `admit`, waiting for room."""
+        self._check(identity, None)
+        try:
+            return await self.mailbox.accept_when_room(
+                seconds, self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops
+            )
+        except SendRefused as refusal:
+            self._refused(refusal)
+            raise
+
+    def _refused(self, refusal: SendRefused) -> None:
+        self.runtime.hub.emit(Refused, session=self.address, recipient=self.address, error=str(refusal))
+
+    def _body(self, body: object) -> UserMessage | AgentMessage:
+        if isinstance(body, str):
+            return UserMessage(body)
+        if isinstance(body, UserMessage | AgentMessage):
+            return body
+        hint = "; only the runtime sends these" if isinstance(body, RUNTIME_BODIES) else ""
+        raise TypeError(f"{self.address} is a session and takes str, UserMessage or AgentMessage, not {type(body).__name__}{hint}")
+
+    def order(self, identity: Identity, action: Action) -> Receipt:
+        """Accept control; what it means is stamped here, so that a replay hits nothing else."""
+        self._check(identity, None)
+        if isinstance(action, StopRun):
+            action = StopRun(run=self.state.run if self.session.busy else 0)
+        elif isinstance(action, CancelAllAttached):
+            action = CancelAllAttached(calls=self.session.attached())
+        return self.mailbox.accept(Control(action), identity.sender)  # type: ignore[no-any-return]
+
+    # -------------------------------------------------------------- living
+    async def body(self, lives: Any, life: Life) -> Exit:
+        """The loop."""
+        try:
+            await self.session.run(life, lives.on_ready)
+        finally:
+            if self.asked is not None and not self.runtime.closing:
+                with trio.CancelScope(shield=True):
+                    await self.session.store.commit(self.state, Commit(status=Status.STOPPED))
+        return Stopped()
+
+    def left(self) -> tuple[()]:
+        """A session's unread mail stays with the session."""
+        return ()
+
+    def ended(self) -> None:
+        """Nobody waits for an answer any more."""
+        self.session.answers.over(self.state.status, "the session ended")
+
+    # -------------------------------------------------------------- the session's home
+    def emit(self, kind: Callable[..., Any], /, **facts: Any) -> None:
+        """Show an event."""
+        self.runtime.hub.emit(kind, **facts)
+
+    def start_call(self, call: str, run: Callable[[Life], Awaitable[None]], hops: int) -> None:
+        """Start a call as a child."""
+        place = CallPlace(self, call, run, hops)
+        self.runtime.adopt(place, self, call)
+        self.runtime.lives.begin(place)
+
+    def cancel_call(self, call: str) -> None:
+        """Cancel a call's task."""
+        place = (self.children or {}).get(call)
+        if place is not None:
+            self.runtime.lives.request_stop(place, "now", "cancelled")
+
+    def is_child(self, session: str) -> bool:
+        """Whether that session was opened by this one."""
+        place = self.runtime.router.places.get(session)
+        return isinstance(place, SessionPlace) and place.state.parent == self.address
+
+
+_CALL_SPEC = ChildSpec(lambda: None, name="call", restart="temporary", init_timeout=float("inf"))  # type: ignore[arg-type,return-value]
+
+
+class CallPlace(Place):
+    """The place of a tool call: a temporary child of its session, with an address and a voice."""
+
+    __slots__ = ("hops", "name", "run")
+
+    kind = "call"
+
+    def __init__(self, session: SessionPlace, call: str, run: Callable[[Life], Awaitable[None]], hops: int) -> None:
+        super().__init__(session.runtime, f"{session.address}/{call}", _CALL_SPEC, session, session.context, _NO_MAIL)
+        self.sender = FromToolCall(session.address, call)
+        self.name = call
+        self.run = run
+        self.hops = hops
+
+    async def body(self, lives: Any, life: Life) -> Exit:
+        """Run the tool."""
+        lives.on_ready(life)
+        life.hops = self.hops
+        await self.run(life)
+        return Finished()
+
+    def refusal(self) -> Exception | None:
+        """A call reads no mail."""
+        return NotPermitted(f"{self.address} is a tool call and reads no mail; write to its session")
+
+

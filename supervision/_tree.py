@@ -1,0 +1,92 @@
+"""The tree as it stands at one moment, and as text."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import frozen
+
+from actors._exit import Status
+
+
+@frozen
+class Node:
+    """One place: its address, what it is, where it stands, how many lives it had, how much mail is unread."""
+
+    address: str
+    kind: str
+    status: Status
+    generation: int
+    unread: int
+    children: "tuple[Node, ...]" = ()
+
+
+@frozen
+class Tree:
+    """A snapshot of a system. `str` draws it; iterating yields every node, parents first."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    zombies: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Node]:
+        def walk(nodes: tuple[Node, ...]) -> Iterator[Node]:
+            for node in nodes:
+                yield node
+                yield from walk(node.children)
+
+        return walk(self.nodes)
+
+    def __str__(self) -> str:
+        lines = [self.name, *_drawn(self.nodes, "")]
+        lines += [f"zombie: {address}" for address in self.zombies]
+        return "\n".join(lines)
+
+
+def _drawn(nodes: tuple[Node, ...], indent: str) -> list[str]:
+    lines: list[str] = []
+    for place, node in enumerate(nodes):
+        last = place == len(nodes) - 1
+        facts = [str(node.status)]
+        if node.generation > 1:
+            facts.append(f"life {node.generation}")
+        if node.unread:
+            facts.append(f"{node.unread} unread")
+        lines.append(f"{indent}{'`-- ' if last else '|-- '}{node.address.rpartition('/')[2]} ({node.kind}: {', '.join(facts)})")
+        lines += _drawn(node.children, indent + ("    " if last else "|   "))
+    return lines
+
+
+def _status(place: Any) -> Status:
+    if place.kind == "session":
+        status: Status = place.state.status
+        return status
+    if place.kind == "actor" and place.life is not None and place.life.mail is not None and place.status is Status.IDLE:
+        return Status.RUNNING
+    return place.status  # type: ignore[no-any-return]
+
+
+def _node(place: Any) -> Node:
+    unread = 0 if place.kind in {"call", "supervisor"} else place.mailbox.unread_count()
+    children = tuple(_node(child) for child in (place.children or {}).values())
+    return Node(place.address, place.kind, _status(place), place.generation, unread, children)
+
+
+def snapshot(root: Any) -> Tree:
+    """The tree of a system, now."""
+    tops = [place for place in root.router.places.values() if place.parent is None]
+    return Tree(root.name, tuple(_node(place) for place in tops), tuple(place.address for place in root.lives.zombies.values()))
+
+
+def idle(root: Any) -> bool:
+    """Whether nothing is handled, unread or running."""
+    return all(_at_rest(place) for place in root.router.places.values())
+
+
+def _at_rest(place: Any) -> bool:
+    if place.kind == "session":
+        return not place.session.busy or place.state.status is Status.PAUSED
+    if place.kind == "call":
+        return False
+    if place.kind == "supervisor":
+        return not place.reports
+    return place.life is not None and place.life.ready and place.life.mail is None and place.mailbox.unread_count() == 0
