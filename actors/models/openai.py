@@ -12,7 +12,6 @@ import os
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from types import ModuleType
 from typing import Any
 
 import trio
@@ -83,7 +82,7 @@ class OpenAIChat:
             parameters = _parameters(self.name, body, options, server.parameters, counted=server.counts)
             try:
                 return await server.client.chat.completions.create(**parameters)
-            except server.sdk.OpenAIError as error:
+            except server.errors as error:
                 if not (server.counts and getattr(error, "status_code", None) in (400, 422) and "stream_options" in str(error)):
                     raise _worded(self.name, error) from error
                 server.counts = False  # it knows no such option: ask again without, from now on
@@ -116,7 +115,7 @@ class _Events:
             self.ready.extend(self.answer.feed(await anext(self.chunks)))
         except StopAsyncIteration:
             self.over = True
-        except (self.server.sdk.OpenAIError, ValueError) as error:  # ValueError: what came was no JSON
+        except self.server.errors as error:
             self.over = True
             if not self.answer.finished:
                 raise _worded(self.model, error) from error
@@ -179,9 +178,9 @@ def _credentials(model: str, environ: Mapping[str, str]) -> tuple[str | None, st
 class _Server:
     """A client for one server and key, and what was learned about that server."""
 
-    sdk: ModuleType
     client: Any
-    parameters: frozenset[str]
+    errors: tuple[type[Exception], ...]  # what the SDK raises when there will be no answer
+    parameters: frozenset[str]  # what it knows by name
     counts: bool = True  # takes `stream_options`
 
 
@@ -216,7 +215,10 @@ def _made(model: str, base_url: str | None, key: str) -> _Server:
     """In a thread: the import and the certificates take a second that no other actor should wait."""
     sdk = load("openai", extra="openai", wanted_by=model)
     client = sdk.AsyncOpenAI(base_url=base_url, api_key=key)
-    return _Server(sdk, client, frozenset(inspect.signature(client.chat.completions.create).parameters))
+    # Many versions let the errors of their HTTP library (httpx, later httpx2) and of JSON through once a stream has begun.
+    http = load(type(client.base_url).__module__.partition(".")[0], extra="openai", wanted_by=model)
+    errors = (sdk.OpenAIError, http.TransportError, ValueError)
+    return _Server(client, errors, frozenset(inspect.signature(client.chat.completions.create).parameters))
 
 
 async def _closed_at_the_end(client: Any) -> None:
