@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.models._blocks import Completion, Text, ToolCall, json_object
+from actors.models._blocks import Completion, Text, ToolCall, Usage, json_object
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_unparsable_arguments_are_kept_as_they_came() -> None:
 
 def test_blocks_may_come_as_any_sequence_and_stay_a_tuple() -> None:
     """A frozen record with a list in it is not frozen."""
-    assert Completion([Text("a")]).blocks == (Text("a"),)
+    assert Completion([Text("a")], Usage()).blocks == (Text("a"),)

@@ -80,7 +80,7 @@ class Completion:
     """A whole answer: its blocks in order, its usage, and why it ended."""
 
     blocks: tuple[Block, ...] = field(converter=as_blocks)
-    usage: Usage = field(factory=Usage)
+    usage: Usage
     stop: Literal["end", "calls", "length", "refused"] = "end"
 
 

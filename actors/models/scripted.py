@@ -56,7 +56,11 @@ def raw_call(tool: str, arguments: str) -> Said:
 
 
 def calls(*calls: Said) -> Said:
-    """One answer made of several: tool calls in this order; a `say` among them puts words beside them."""
+    """One answer made of several: tool calls in this order; a `say` among them puts words beside them.
+
+    Raises:
+        ConfigError: One of them is late, fails or is a function: half an answer cannot.
+    """
     for number, said in enumerate(calls, 1):
         if said.error is not None or said.seconds or said.decide is not None:
             raise ConfigError(f"calls() joins say(), call() and raw_call() into one answer; argument {number} is {said!r}")
@@ -82,13 +86,15 @@ class ScriptedModel:
         ConfigError: An entry is no answer; a plain text wants `say(...)` around it.
     """
 
+    requests: list[Request]
+
     def __init__(self, script: Sequence[Scripted]) -> None:
         for index, entry in enumerate(script):
             if not isinstance(entry, Said) and not callable(entry):
                 raise ConfigError(
                     f"entry {index} of the script is {entry!r}; write say(...), call(...) or a function of the request"
                 )
-        self.requests: list[Request] = []
+        self.requests = []
         self._script = tuple(script)
         self._played = 0
         self._calls = 0
