@@ -16,7 +16,7 @@ from actors.models import _sdk
 from actors.models._api import Request, ToolSchema
 from actors.models._blocks import Completion, ModelEvent, Text, TextDelta, Thinking, ThinkingDelta, ToolCall
 from actors.models._items import Item
-from actors.models.openai import OpenAIChat
+from actors.models.openai import OpenAIChat, _worded
 
 Serving = Callable[..., AbstractAsyncContextManager[FakeChat]]
 
@@ -107,6 +107,42 @@ async def test_a_spent_quota_is_not_waited_for(serving: Serving, model: OpenAICh
         with pytest.raises(ModelError, match="your quota is spent") as caught:
             await ask(model)
     assert not caught.value.retryable
+
+
+class _Raised(Exception):
+    """An error of the SDK, by what it says of itself."""
+
+    def __init__(self, **facts: object) -> None:
+        super().__init__("Error code: 418")
+        self.__dict__.update(facts)
+
+
+WORDED: dict[str, tuple[_Raised, int | None, bool, str]] = {
+    **{
+        str(code): (_Raised(status_code=code, body={"message": "no"}), code, False, "no")
+        for code in (400, 401, 403, 404, 413, 422)
+    },
+    **{
+        str(code): (_Raised(status_code=code, body={"message": "no"}), code, True, "no")
+        for code in (408, 409, 429, 500, 503, 529)
+    },
+    "a body of another shape": (_Raised(status_code=422, body={"detail": "no such field"}), 422, False, "no such field"),
+    "a page of HTML": (_Raised(status_code=502, body="<html>", message="<html>" * 999), 502, True, "<html><html>"),
+    "in mid-stream": (_Raised(body={"message": "out of memory", "type": "server_error"}), None, True, "out of memory"),
+    "in mid-stream, ours": (_Raised(body={"message": "too long", "type": "invalid_request_error"}), None, False, "too long"),
+    "in mid-stream, of a gateway": (_Raised(body={"message": "gone", "code": 502}), 502, True, "gone"),
+    "in mid-stream, ours, of a gateway": (_Raised(body={"message": "too long", "code": 400}), 400, False, "too long"),
+    "without a word": (_Raised(), None, True, "Error code: 418"),
+}
+
+
+@pytest.mark.parametrize(("error", "status", "retryable", "reason"), WORDED.values(), ids=WORDED)
+def test_an_error_says_why_and_whether_to_try_again(error: _Raised, status: int | None, retryable: bool, reason: str) -> None:
+    """The one fails the run, the other is for the supervisor's backoff."""
+    told = _worded("openai:m", error)
+    assert (told.model, told.status, told.retryable) == ("openai:m", status, retryable)
+    assert told.reason.startswith(reason)
+    assert len(str(told)) < 1200
 
 
 @pytest.mark.parametrize("sent", [1, 3])
