@@ -12,13 +12,14 @@ by one, by this table:
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
 from ._envelope import INTERRUPT, Envelope
 from ._mailbox import Mailbox, Match
-from ._waiters import unprotected, wait
+from ._waiters import unprotected
 
 BATCH = 64
 INTERRUPTS_IN_A_ROW = 16
@@ -75,18 +76,24 @@ class ActorMailbox(Mailbox):
         self.calm()
 
     @enable_ki_protection
-    def calm(self) -> None:
-        """Free what was handled, let in who waits for room, and see whether anything still disturbs the order."""
-        self.trim(self.cursor)
-        if self._room:
-            self._let_in()
-        self.disturbed = bool(self._urgent or self._ahead or self._room)
+    def calm(self) -> bool:
+        """Free what was handled, let in who waits for room, see whether anything still disturbs the order; True if mail is left."""
+        cursor = self.cursor
+        if cursor == self._last:
+            self._log.clear()
+        else:
+            del self._log[: cursor - self._base]
+        self._base = cursor
+        if self.disturbed:
+            if self._room:
+                self._let_in()
+            self.disturbed = bool(self._urgent or self._ahead or self._room)
+        return self._last != cursor
 
     async def arrival(self) -> None:
-        """Wait until there may be something to take. One task at a time: the actor's loop."""
-        if not self.take():
-            self._reader = trio.lowlevel.current_task()
-            await wait(self._leave)
+        """Wait for mail, right after `take` found none. One task at a time: the actor's loop."""
+        self._reader = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(self._leave)
 
     @enable_ki_protection
     def nudge(self) -> None:
@@ -95,8 +102,9 @@ class ActorMailbox(Mailbox):
         if reader is not None:
             trio.lowlevel.reschedule(reader)
 
-    def _leave(self) -> None:
+    def _leave(self, _raise_cancel: Any) -> trio.lowlevel.Abort:
         self._reader = None
+        return trio.lowlevel.Abort.SUCCEEDED
 
     async def receive_one(self, match: Match | None, skip: frozenset[int]) -> Envelope:
         """Wait for one envelope that `match` holds for, and count it as handled. `skip`: the seqs being handled."""

@@ -201,9 +201,12 @@ class ActorRef:
             Rejected: Its handler raised `Reject`.
             SendRefused: As `send_nowait`.
         """
-        identity = current.get().check()
+        identity = current.get()
+        if identity.revoked:
+            identity.check()
         box = self._box
-        token = ReplyToken(self._address, timeout, self._system().deadlines)
+        runtime = self._runtime if self._runtime is not None else self._system()
+        token = ReplyToken(self._address, timeout, runtime.deadlines)
         if box is None or box.closed or identity is STRANGER:
             place = self._place()
             place.admit(identity, body, id=None, priority=NORMAL, token=token)

@@ -31,55 +31,68 @@ class Reject(Exception):  # noqa: N818  # an answer, not a fault
 class ReplyToken:
     """Waits for one answer, in the asker's task."""
 
-    __slots__ = ("_deadlines", "_entry", "address", "deadline", "gone", "settled", "task", "timeout")
+    __slots__ = ("_deadlines", "_entry", "_task", "address", "gone", "timeout")
 
     def __init__(self, address: str, timeout: float | None, deadlines: Deadlines) -> None:
         self.address = address
         self.timeout = timeout
-        self.deadline: float | None = None
         self.gone = False  # the asker waits no more
-        self.settled = False
-        self.task = trio.lowlevel.current_task()
+        self._task: trio.lowlevel.Task | None = trio.lowlevel.current_task()  # until it is settled, or gone
         self._deadlines = deadlines
         self._entry: Entry | None = None
+
+    @property
+    def deadline(self) -> float | None:
+        """When the asker gives up, on the trio clock; None if it waits as long as it takes."""
+        return None if self._entry is None else self._entry[0]
+
+    @property
+    def settled(self) -> bool:
+        """Whether it was answered or failed."""
+        return self._task is None and not self.gone
 
     async def wait(self) -> Any:
         """The answer, or the failure it was settled with; `AskTimeout` when the time is over. Cancelling drops the answer."""
         if self.timeout is not None:
-            self.deadline = trio.current_time() + self.timeout
-            self._entry = self._deadlines.add(self.deadline, self._expire)
+            self._entry = self._deadlines.after(self.timeout, self._expire)
         return await trio.lowlevel.wait_task_rescheduled(self._abort)
 
     @enable_ki_protection
     def answer(self, value: Any) -> bool:
         """Settle with a value; False if it came too late."""
-        if self.settled or self.gone:
+        task = self._task
+        if task is None:
             return False
-        self.settled = True
+        self._task = None
         if self._entry is not None:
             self._deadlines.drop(self._entry)
-        trio.lowlevel.reschedule(self.task, outcome.Value(value))
+        trio.lowlevel.reschedule(task, outcome.Value(value))
         return True
 
     @enable_ki_protection
     def fail(self, error: BaseException) -> bool:
         """Settle with a failure; False if it came too late."""
-        if self.settled or self.gone:
+        task = self._task
+        if task is None:
             return False
-        self.settled = True
+        self._task = None
         if self._entry is not None:
             self._deadlines.drop(self._entry)
-        trio.lowlevel.reschedule(self.task, outcome.Error(error))
+        trio.lowlevel.reschedule(task, outcome.Error(error))
         return True
 
     def _expire(self) -> None:
-        if self.settled or self.gone:
-            return
-        self.gone = True
-        trio.lowlevel.reschedule(self.task, outcome.Error(AskTimeout(address=self.address, seconds=self.timeout)))
+        task = self._task
+        if task is not None:
+            self._leave()
+            trio.lowlevel.reschedule(task, outcome.Error(AskTimeout(address=self.address, seconds=self.timeout)))
 
-    def _abort(self, _raise_cancel: Any) -> trio.lowlevel.Abort:
+    def _leave(self) -> None:
         self.gone = True
+        self._task = None
         if self._entry is not None:
             self._deadlines.drop(self._entry)
+
+    def _abort(self, _raise_cancel: Any) -> trio.lowlevel.Abort:
+        self._leave()
         return trio.lowlevel.Abort.SUCCEEDED

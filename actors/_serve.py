@@ -86,5 +86,5 @@ async def _serve(life: Life, actor: Actor, table: dict[type, Handler]) -> None:
             box.handled(envelope)
             life.taken = None
         life.mail = None
-        box.calm()
-        await trio.lowlevel.checkpoint()
+        if box.calm():  # with nothing left, the wait is the checkpoint
+            await trio.lowlevel.checkpoint()
