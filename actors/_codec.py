@@ -161,10 +161,11 @@ def _read_instant(value: object, _: Any) -> datetime:
 _converter.register_structure_hook(_Body, _read_body)
 _converter.register_structure_hook(_Id, _read_id)
 _converter.register_structure_hook(_Instant, _read_instant)
+_sender_hook = _converter.get_unstructure_hook(Sender)
 
 
 def _write_sender(sender: Sender, _: Any = None) -> dict[str, Any]:
-    doc: dict[str, Any] = _converter.unstructure(sender, unstructure_as=Sender)
+    doc: dict[str, Any] = _sender_hook(sender)
     return doc
 
 
