@@ -140,14 +140,14 @@ class Lives:
     # -------------------------------------------------------------- ending
     async def _end(self, place: Place, life: Life, exit: Exit) -> None:
         """Steps 3 to 9, in the life's own task."""
-        if place.cleanup_by is None:
+        if place.cleanup_by is None and (place.children or life.actor is not None):
             place.cleanup_by = trio.current_time() + place.spec.shutdown
             self._watch_clock(place, life, place.spec.shutdown)
-        with trio.CancelScope(shield=True):
-            if place.children:
-                self._stop_clock(life)
+        if place.children:
+            self._stop_clock(life)
+            with trio.CancelScope(shield=True):
                 place.cleanup_by += await self._stop_children(place)
-                self._watch_clock(place, life, max(0.0, place.cleanup_by - trio.current_time()))
+            self._watch_clock(place, life, max(0.0, place.cleanup_by - trio.current_time()))
         if life.actor is not None and life.ready and life in self.running and not isinstance(exit, Killed):
             exit = await self._say_goodbye(place, life, exit)
         if life in self.running:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from math import inf
 from typing import Any, Protocol
 
 import trio
@@ -119,6 +120,9 @@ class Session:
             await self._commit(Commit(status=Status.WAITING))
             self._emit(events.Waiting)
         low = min(self.state.mail_cursor, self.state.control_cursor)
+        if wait.until == inf:
+            await self.box.receive(low, wait.match)
+            return
         with trio.move_on_at(wait.until):
             await self.box.receive(low, wait.match)
 
@@ -201,8 +205,7 @@ class Session:
             try:
                 outcome = await self._execute(call, life)
             finally:
-                with trio.CancelScope(shield=True):
-                    await self.finish_call(row.id, outcome)
+                await self.finish_call(row.id, outcome)  # a commit, once begun, is not cancelled: `Store`
 
         self.home.start_call(row.id, run, row.hops)
 

@@ -27,7 +27,7 @@ class Store(Protocol):
         ...
 
     async def commit(self, state: State, commit: Commit) -> None:
-        """Keep a commit, with the mail it sends, and apply it to `state`.
+        """Keep a commit, with the mail it sends, and apply it to `state`. Once begun it is not cancelled half-way.
 
         Raises:
             VersionConflict: Another commit of the loop came first; nothing was kept.
