@@ -61,11 +61,18 @@ class Hub:
         """Mail that nobody will handle."""
         self.emit(DeadLettered, recipient=recipient, envelope=envelope, reason=reason)
 
-    async def follow(
+    def follow(
         self, since: int | None, wanted: Callable[[AnyEvent], bool], last: Callable[[AnyEvent], bool]
     ) -> AsyncIterator[AnyEvent]:
-        """Yield the wanted events after `since` (None: from now on) until `last` holds for one, or the hub closes."""
-        cursor = self.seq if since is None else since
+        """Yield the wanted events after `since` until `last` holds for one, or the hub closes.
+
+        None means from this call on, not from the first time somebody asks the iterator.
+        """
+        return self._follow(self.seq if since is None else since, wanted, last)
+
+    async def _follow(
+        self, cursor: int, wanted: Callable[[AnyEvent], bool], last: Callable[[AnyEvent], bool]
+    ) -> AsyncIterator[AnyEvent]:
         while True:
             for event in self._after(cursor):
                 cursor = event.seq

@@ -9,6 +9,8 @@ import trio
 from command import COMMAND, Screen, environment, events_of, on_a_terminal, postroom, running
 from fake_chat import Answer, fake_chat
 
+from supervision.terminal._main import main
+
 DESK = '''
 import trio
 from actors import Agent, tool
@@ -39,11 +41,22 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with a module `desk`, and an environment without keys."""
     (tmp_path / "desk.py").write_text(DESK)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "desk", raising=False)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    monkeypatch.setenv("PYTHONWARNINGS", "error,ignore:Async generator:ResourceWarning")  # the SDK's own streams
     return tmp_path
+
+
+def in_process(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """The exit code and what was printed, without the price of a process."""
+    try:
+        code = main(words.split())
+    except SystemExit as leaving:
+        code = int(leaving.code or 0)
+    return code, *capsys.readouterr()
 
 
 # ------------------------------------------------------------------ a run, watched
@@ -226,11 +239,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize("words", WRONG)
-async def test_wrong_use_is_one_screen_that_says_what_to_do(desk: Path, words: str) -> None:
+def test_wrong_use_is_one_screen_that_says_what_to_do(desk: Path, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody should have to read our source to learn that they mistyped."""
-    done = await postroom(*words.split())
-    told = done.stderr.decode()
-    assert (done.returncode, done.stdout) == (2, b"")
+    code, printed, told = in_process(words, capsys)
+    assert (code, printed) == (2, "")
     assert WRONG[words] in told
     assert "Traceback" not in told
     assert len(told.splitlines()) <= 24
@@ -245,12 +257,12 @@ async def test_a_missing_key_is_told_by_name(desk: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["--help", "run --help", "demo --help"])
-async def test_help_is_everywhere(desk: Path, words: str) -> None:
+def test_help_is_everywhere(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """And it fits the screen."""
-    done = await postroom(*words.split())
-    assert done.returncode == 0
-    assert done.stdout.startswith(b"usage: postroom")
-    assert len(done.stdout.splitlines()) <= 30
+    code, printed, _ = in_process(words, capsys)
+    assert code == 0
+    assert printed.startswith("usage: postroom")
+    assert len(printed.splitlines()) <= 30
 
 
 async def test_without_rich_the_command_line_says_what_it_needs(desk: Path) -> None:

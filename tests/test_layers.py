@@ -26,9 +26,11 @@ actors._identity            who is acting, hence who sends
 # JSON, strict and lossless
 actors._problems            what is wrong with a value, each with its path
 actors._types               annotations taken apart
+actors._annotations         what a string annotation means
 actors._records             the fields of a record
 actors._strict              from JSON to typed values
-actors._json                from values to JSON
+actors._json                plain JSON, with media in it
+actors._tagged              records of a union told apart, and written
 actors._codec               envelopes as JSON
 
 # an actor: from a message that is accepted to a life that ends
@@ -51,7 +53,7 @@ actors.models._render       mail as a model reads it
 actors.models._items        the transcript's items
 actors.models._api          what a model is to this project
 actors.models._transcript   what may follow what
-actors.models._identity     a cache keyed by which object it is
+actors.models._cache        a cache keyed by which object it is
 actors.models.scripted      a model that plays a script
 actors.models._sdk          where optional SDKs are loaded
 actors.models._chat         a request on the chat wire
@@ -60,11 +62,25 @@ actors.models.openai        OpenAI's chat completions
 actors.models._resolve      from `provider:name` to a model
 actors.models               the face of models
 
-# an agent: a session's turn and its calls
+# an agent: what a session keeps, what its model may call, what it does next
 actors.events               what happens, as it happens
-actors.tools                functions a model may call
+actors.agent                sessions
+actors.agent._record        what is kept of a session, and what a commit changes
 actors.store                where sessions are kept
-actors.agent                a session's turn, and what drives it
+actors.store._api           what a store is
+actors.store.memory         in this process, gone with it
+actors.tools                functions a model may call
+actors.tools._value         what a tool returned, as JSON
+actors.tools._context       what a tool can ask of its call
+actors.tools._docstring     what a function and its arguments are for
+actors.tools._schema        a type, as a model is shown it
+actors.tools._signature     from what a model sent to a function's arguments
+actors.tools._tool          functions a model may call
+actors.tools._collect       the tools that an agent has
+actors.agent._fold          mail folded into a turn
+actors.agent._wait          what `wait` waits for
+actors.agent._actions       what a turn asks for
+actors.agent._turn          what to do next: pure
 
 # supervision: what happens next
 supervision._spec           what a tree is made of, as data
@@ -76,6 +92,8 @@ supervision._dead           mail that nobody will handle
 supervision._hub            events and their readers
 supervision._supervisor     a supervisor at work
 supervision._lives          how a life begins, ends, and what follows
+supervision._root           one nursery, one router
+supervision._system         the block that everything lives in
 
 # the command line
 supervision.terminal            what `postroom` does

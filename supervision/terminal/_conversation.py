@@ -12,10 +12,10 @@ from collections.abc import AsyncIterable, Callable
 
 import trio
 from attrs import define, field
-from supervision._session import SessionRef
 
 from actors import RunFailed, SendRefused
 from actors.events import Answer, AnyEvent, MailDelivered, RunStarted, RunStopped
+from supervision._session import SessionRef
 
 from ._keyboard import is_terminal, typed_lines
 

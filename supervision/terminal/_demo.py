@@ -4,18 +4,20 @@ A plain actor crashes and is restarted; an agent is redirected while it works; a
 comes back as mail; and the tree shows who lives where.
 """
 
+import logging
+
 import trio
-from attrs import define, field
+from attrs import define
 from rich.rule import Rule
-from supervision._runner import run
-from supervision._session import SessionRef
 
 from actors import ActorCrashed
 from actors.events import ToolDetached, ToolStarted
+from supervision._runner import run
+from supervision._session import SessionRef
 from supervision._system import System
 
 from ._scene import REDIRECT, TASK, Add, Break, Counter, Investigator, scripted
-from ._screen import Screen
+from ._screen import Notes, Screen
 
 PAUSE = 0.6  # seconds a reader gets between two things
 
@@ -25,7 +27,7 @@ class Demo:
     """The scene's director."""
 
     system: System
-    screen: Screen = field(factory=Screen)
+    screen: Screen
 
     async def play(self) -> int:
         """All of it; the exit code."""
@@ -84,8 +86,10 @@ class Demo:
 
 def demo() -> int:
     """Play the demo; the exit code."""
+    screen = Screen()
+    logging.getLogger().addHandler(Notes(screen.note, tracebacks=False))
 
     async def play(system: System) -> int:
-        return await Demo(system).play()
+        return await Demo(system, screen).play()
 
     return run(play)

@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("task", help="what to do, in words")
     run.add_argument("--model", metavar="provider:name", help="a model instead of the agent's own, such as openai:gpt-5.2")
     run.add_argument("--json", action="store_true", help="print events, one JSON object a line, instead of drawing them")
+    run.add_argument("--verbose", action="store_true", help="show the tracebacks of what crashed, too")
     return top
 
 
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given.command == "demo":
             return demo()
-        return run_agent(find_agent(given.agent), given.task, model=given.model, as_json=given.json)
+        return run_agent(find_agent(given.agent), given.task, model=given.model, as_json=given.json, tracebacks=given.verbose)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # who reads the output has seen enough

@@ -1,26 +1,27 @@
 """`postroom run module:Agent "task"`: open a session, hold a conversation with it, say by the exit code how it ended."""
 
+import logging
 import sys
 from collections.abc import Callable
 from typing import Any
 
-from supervision._runner import run
-
 from actors import Agent
 from actors.events import AnyEvent
+from supervision._runner import run
 from supervision._system import System
 
 from ._conversation import Conversation
 from ._json import event_json
-from ._screen import Screen
+from ._screen import Notes, Screen
 
 
-def run_agent(agent: type[Agent], task: str, *, model: str | None, as_json: bool) -> int:
+def run_agent(agent: type[Agent], task: str, *, model: str | None, as_json: bool, tracebacks: bool) -> int:
     """Run `agent` on `task` and show it; the exit code."""
     options: dict[str, Any] = {} if model is None else {"model": model}
     screen = Screen()
     show: Callable[[AnyEvent], None] = print_json if as_json else screen.show
     note = print_note if as_json else screen.note
+    logging.getLogger().addHandler(Notes(note, tracebacks=tracebacks))
 
     async def hold(system: System) -> int:
         session = await system.open(agent, **options)

@@ -1,9 +1,13 @@
 """A run as a person watches it: the answer streams, everything else is a line of its own."""
 
-from actors.events import Answer, AnyEvent, TextDelta, ToolStarted, TurnStarted
+import logging
+from collections.abc import Callable
+
 from attrs import define, field
 from rich.console import Console
 from rich.text import Text
+
+from actors.events import Answer, AnyEvent, TextDelta, ToolStarted, TurnStarted
 
 from ._lines import line
 
@@ -30,9 +34,9 @@ class Screen:
                 self._tools[call] = tool
             case _:
                 pass
-        text = line(event, self._tools.get(event.call or "", "call"))
-        if text is not None:
-            self.line(text)
+        told = line(event, self._tools.get(event.call or "", "call"))
+        if told is not None:
+            self.line(told)
 
     def _stream(self, text: str) -> None:
         self._streamed = True
@@ -53,3 +57,17 @@ class Screen:
         if self._within:
             self.console.print()
         self._within = False
+
+
+class Notes(logging.Handler):
+    """Log records as notes: what crashed and what happens next, in a line; the traceback below it only for who asks."""
+
+    def __init__(self, note: Callable[[str], None], *, tracebacks: bool) -> None:
+        super().__init__(logging.WARNING)
+        self._note = note
+        self._tracebacks = tracebacks
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one."""
+        told = record.getMessage()
+        self._note(told if self._tracebacks else told.partition("\n")[0])
