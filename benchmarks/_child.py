@@ -4,6 +4,7 @@ The only place that loads a peer, and it loads that one alone.
 """
 
 import importlib
+import importlib.util
 import inspect
 import json
 import sys
@@ -16,18 +17,15 @@ from ._measure import Measured
 
 
 def contestant(scenario: str, key: str) -> Callable[[int], Measured]:
-    """The function that measures: of the scenario's own file, else of the peer's."""
-    own = importlib.import_module(f"benchmarks.{scenario}") if not is_peer(key) else None
-    place = own or importlib.import_module(f"benchmarks.peers.{key}")
-    function = getattr(place, key if own else scenario)
+    """The function that measures: in the scenario's own file, or in the peer's."""
+    place, _, variant = key.partition(".")
+    if importlib.util.find_spec(f"benchmarks.peers.{place}") is not None:
+        function = getattr(importlib.import_module(f"benchmarks.peers.{place}"), variant or scenario)
+    else:
+        function = getattr(importlib.import_module(f"benchmarks.{scenario}"), key)
     if inspect.iscoroutinefunction(function):
         return lambda n: trio.run(function, n)
     return function  # type: ignore[no-any-return]  # found by name
-
-
-def is_peer(key: str) -> bool:
-    """Whether the contestant has a file in `benchmarks/peers`."""
-    return importlib.util.find_spec(f"benchmarks.peers.{key}") is not None
 
 
 def main(scenario: str, key: str, n: int) -> None:

@@ -1,12 +1,10 @@
 """Our side of the mail scenarios: one typed handler, and a sender that knows back pressure."""
 
-from collections.abc import Sequence
-
 import trio
 
 from actors import Actor, ActorRef, MailboxFull, handle
 
-from ._work import ADD, BURST, Add, Total
+from ._work import ADD, Add, Total, bursts
 
 
 class Count(Actor):
@@ -32,8 +30,3 @@ async def send_in_bursts(ref: ActorRef, n: int) -> None:
             except MailboxFull:
                 await ref.send(ADD, wait=60)
         await trio.lowlevel.checkpoint()
-
-
-def bursts(n: int, size: int = BURST) -> Sequence[int]:
-    """`n` cut into bursts."""
-    return [size] * (n // size) + ([n % size] if n % size else [])

@@ -17,9 +17,11 @@ Unit = Literal["us", "KB"]
 
 @frozen
 class Contestant:
-    """Who takes part. `key` is the function's name in the scenario's file; a peer's is its file in `benchmarks/peers`.
+    """Who takes part.
 
     Attributes:
+        key: The function in the scenario's file; or the file in `benchmarks/peers` whose function has the scenario's name
+            (or, `file.function`, another).
         title: How its row reads.
         kind: Twins run always, peers with `--peers`.
         package: What pip calls it, None if there is nothing to install.

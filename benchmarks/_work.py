@@ -4,6 +4,8 @@
 record costs.
 """
 
+from collections.abc import Sequence
+
 from attrs import frozen
 
 
@@ -25,3 +27,8 @@ SENDERS = 100  # of `fan_in`
 RECEIVERS = 100  # of `tell_idle`
 SETTLE = 4  # checkpoints after which every woken reader has read and waits again
 WARM_UP = 20  # rounds of an agent before the clock starts: first uses build schemas and fill caches
+
+
+def bursts(n: int, size: int = BURST) -> Sequence[int]:
+    """`n` cut into bursts."""
+    return [size] * (n // size) + ([n % size] if n % size else [])

@@ -89,7 +89,7 @@ SCENARIO = Scenario(
     question="A scripted model, one tool call a round, in one session.",
     piece="round",
     n=ROUNDS,
-    quick=40,
+    quick=20,
     contestants=(
         OURS,
         Contestant("long_session", "ours, long session", kind="ours", share=LONG / ROUNDS),

@@ -7,15 +7,13 @@ does not want to wait for ever must write it.
 
 import sys
 
-import trio
-
 from supervision import open_system
 
 from ._cli import main
 from ._measure import Measured, Stopwatch
 from ._ours import Count
 from ._scenario import ASYNCIO, AUTOGEN, OURS, PYKKA, THESPIAN, AtLeast, Contestant, Scenario
-from ._work import ADD, CAPACITY, Add
+from ._work import ADD
 
 
 async def ours(n: int) -> Measured:
@@ -29,48 +27,8 @@ async def ours(n: int) -> Measured:
     return watch.each(n, done)
 
 
-async def channels(n: int) -> Measured:
-    watch = Stopwatch()
-    replies = 0
-    async with trio.open_nursery() as nursery:
-        ask, answer = await nursery.start(_serve)
-        with watch:
-            for _ in range(n):
-                await ask.send(ADD)
-                replies = await answer.receive()
-        nursery.cancel_scope.cancel()
-    return watch.each(n, replies)
-
-
-async def channels_timed(n: int) -> Measured:
-    watch = Stopwatch()
-    replies = 0
-    async with trio.open_nursery() as nursery:
-        ask, answer = await nursery.start(_serve)
-        with watch:
-            for _ in range(n):
-                with trio.fail_after(5):
-                    await ask.send(ADD)
-                    replies = await answer.receive()
-        nursery.cancel_scope.cancel()
-    return watch.each(n, replies)
-
-
-Ends = tuple[trio.MemorySendChannel[Add], trio.MemoryReceiveChannel[int]]
-
-
-async def _serve(task_status: trio.TaskStatus[Ends]) -> None:
-    ask, requests = trio.open_memory_channel[Add](CAPACITY)
-    replies, answer = trio.open_memory_channel[int](CAPACITY)
-    task_status.started((ask, answer))
-    total = 0
-    async for message in requests:
-        total += message.amount
-        await replies.send(total)
-
-
-CHANNELS = Contestant("channels", "two trio channels, bare")
-CHANNELS_TIMED = Contestant("channels_timed", "two trio channels, fail_after")
+CHANNELS = Contestant("trio_channel", "two trio channels, bare")
+CHANNELS_TIMED = Contestant("trio_channel.ask_timed", "two trio channels, fail_after")
 SCENARIO = Scenario(
     name="ask",
     question="One asker, one answer at a time.",

@@ -11,7 +11,7 @@ from ._cli import main
 from ._measure import Measured, Stopwatch
 from ._ours import Count
 from ._scenario import ASYNCIO, AUTOGEN, OURS, PYKKA, Contestant, Scenario
-from ._work import ADD, CAPACITY, SENDERS, TOTAL, Add
+from ._work import ADD, SENDERS, TOTAL
 
 
 async def ours(n: int) -> Measured:
@@ -31,33 +31,13 @@ async def _send(ref: ActorRef, n: int) -> None:
         await ref.send(ADD, wait=60)
 
 
-async def channel(n: int) -> Measured:
-    watch = Stopwatch()
-    send, receive = trio.open_memory_channel[Add](CAPACITY)
-    count = 0
-
-    async def produce(own: trio.MemorySendChannel[Add]) -> None:
-        with own:
-            for _ in range(n // SENDERS):
-                await own.send(ADD)
-
-    with watch:
-        async with trio.open_nursery() as nursery:
-            with send:
-                for _ in range(SENDERS):
-                    nursery.start_soon(produce, send.clone())
-            async for message in receive:
-                count += message.amount
-    return watch.each(n, count)
-
-
 SCENARIO = Scenario(
     name="fan_in",
     question="100 senders that wait for room, one receiver.",
     piece="message",
     n=50_000,
     quick=2_000,
-    contestants=(OURS, Contestant("channel", "trio channel(256)"), ASYNCIO, PYKKA, AUTOGEN.part(0.1)),
+    contestants=(OURS, Contestant("trio_channel", "trio channel(256)"), ASYNCIO, PYKKA, AUTOGEN.part(0.1)),
     absent="(Thespian's simple base takes one caller at a time; Pykka's and AutoGen core's queues have no bound to wait for.)",
 )
 

@@ -7,15 +7,13 @@ the same channel with bursts of `send_nowait`, the best a channel can do. The cl
 
 import sys
 
-import trio
-
 from supervision import open_system
 
 from ._cli import main
 from ._measure import Measured, Stopwatch
-from ._ours import Count, bursts, send_in_bursts
+from ._ours import Count, send_in_bursts
 from ._scenario import ASYNCIO, AUTOGEN, OURS, PYKKA, THESPIAN, AtLeast, Contestant, Scenario
-from ._work import ADD, CAPACITY, TOTAL, Add
+from ._work import TOTAL
 
 
 async def ours(n: int) -> Measured:
@@ -28,48 +26,8 @@ async def ours(n: int) -> Measured:
     return watch.each(n, done)
 
 
-async def channel(n: int) -> Measured:
-    watch = Stopwatch()
-    send, receive = trio.open_memory_channel[Add](CAPACITY)
-    counter = _Counter()
-    with watch:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(counter.consume, receive)
-            with send:
-                for _ in range(n):
-                    await send.send(ADD)
-    return watch.each(n, counter.count)
-
-
-async def channel_nowait(n: int) -> Measured:
-    watch = Stopwatch()
-    send, receive = trio.open_memory_channel[Add](CAPACITY)
-    counter = _Counter()
-    with watch:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(counter.consume, receive)
-            with send:
-                for size in bursts(n):
-                    for _ in range(size):
-                        try:
-                            send.send_nowait(ADD)
-                        except trio.WouldBlock:
-                            await send.send(ADD)
-                    await trio.lowlevel.checkpoint()
-    return watch.each(n, counter.count)
-
-
-class _Counter:
-    def __init__(self) -> None:
-        self.count = 0
-
-    async def consume(self, receive: trio.MemoryReceiveChannel[Add]) -> None:
-        async for message in receive:
-            self.count += message.amount
-
-
-CHANNEL = Contestant("channel", "trio channel(256)")
-CHANNEL_NOWAIT = Contestant("channel_nowait", "trio channel(256), send_nowait")
+CHANNEL = Contestant("trio_channel", "trio channel(256)")
+CHANNEL_NOWAIT = Contestant("trio_channel.tell_nowait", "trio channel(256), send_nowait")
 SCENARIO = Scenario(
     name="tell",
     question="One sender, bursts of messages to one typed handler.",

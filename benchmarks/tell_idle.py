@@ -15,7 +15,7 @@ from ._cli import main
 from ._measure import Measured, Stopwatch
 from ._ours import Count
 from ._scenario import ASYNCIO, OURS, AtLeast, Contestant, Scenario
-from ._work import ADD, CAPACITY, RECEIVERS, SETTLE, TOTAL, Add
+from ._work import ADD, RECEIVERS, SETTLE, TOTAL
 
 
 async def ours(n: int) -> Measured:
@@ -33,30 +33,7 @@ async def ours(n: int) -> Measured:
     return watch.each(n, done)
 
 
-async def channel(n: int) -> Measured:
-    watch = Stopwatch()
-    counts = [0] * RECEIVERS
-
-    async def consume(number: int, receive: trio.MemoryReceiveChannel[Add]) -> None:
-        async for message in receive:
-            counts[number] += message.amount
-
-    async with trio.open_nursery() as nursery:
-        ends = [trio.open_memory_channel[Add](CAPACITY) for _ in range(RECEIVERS)]
-        for number, (_, receive) in enumerate(ends):
-            nursery.start_soon(consume, number, receive)
-        await wait_all_tasks_blocked()
-        with watch:
-            for _ in range(n // RECEIVERS):
-                for send, _ in ends:
-                    send.send_nowait(ADD)
-                for _ in range(SETTLE):
-                    await trio.lowlevel.checkpoint()
-        nursery.cancel_scope.cancel()
-    return watch.each(n, sum(counts))
-
-
-CHANNEL = Contestant("channel", "trio channel(256), send_nowait")
+CHANNEL = Contestant("trio_channel", "trio channel(256), send_nowait")
 SCENARIO = Scenario(
     name="tell_idle",
     question="One message at a time to each of 100 receivers that all wait.",
