@@ -153,7 +153,7 @@ def test_json_holds_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Whoever doubts the median can look."""
     monkeypatch.setattr("benchmarks._cli.run", lambda scenario, **_: run(scenario, measure=costing(2, 9)))
     path = tmp_path / "found.json"
-    main(scenarios()[:1], ["--json", str(path), "tell"])
+    main(scenarios()[:1], ["--json", str(path)])
     (scenario,) = json.loads(path.read_text())["scenarios"]
     assert scenario["rows"][0] == {"title": "ours", "samples": [2.0] * 5, "refused": None, "busy": 1.0}
 
