@@ -9,8 +9,9 @@ from typing import Any
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from actors._errors import ConfigError
+from actors._errors import ConfigError, NotPermitted
 from actors._identity import current, host
+from actors._life import Life
 from actors._limits import Limits
 from actors._ref import ActorRef
 from actors.agent._agent import Agent
@@ -116,7 +117,13 @@ class System:
         return self._root.dead_letters
 
     def portal(self, owner: str | None = None) -> Portal:
-        """A way in for foreign threads, which speaks for one person. Make it outside every actor."""
+        """A way in for foreign threads, which speaks for one person.
+
+        Raises `NotPermitted` inside an actor or a tool: what a model can reach must not speak for people.
+        """
+        voice = current.get()
+        if isinstance(voice, Life):
+            raise NotPermitted(f"{voice.address} cannot make a portal, which speaks for people; make it where the system was opened")
         return Portal(self, self._root, owner)
 
     def tree(self) -> Tree:

@@ -60,6 +60,8 @@ def _status(place: Any) -> Status:
     if place.kind == "session":
         status: Status = place.state.status
         return status
+    if place.kind == "call" and place.status is Status.IDLE:
+        return Status.RUNNING
     if place.kind == "actor" and place.life is not None and place.life.mail is not None and place.status is Status.IDLE:
         return Status.RUNNING
     return place.status  # type: ignore[no-any-return]
