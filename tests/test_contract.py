@@ -25,17 +25,20 @@ STUBS = {
 }
 NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter)`
     "trees: every strategy, group restarts, backoff, limits enforced, tools for users' tests": """
-        supervision.Backoff
         actors.testing
+        supervision.SystemStatistics supervision.System.statistics supervision.open_system(hard_deadline)
     """,
     "calls, interrupts and providers whole": """
         actors.MCPServer actors.Inbox actors.Agent.inbox actors.Agent.interrupt_completions
+        actors.Agent.pause_cancels_calls actors.Agent.resume_on_any_mail actors.Agent.mail_in_tool_result
         actors.models.ProviderLimits
         supervision.run(inbox) supervision.open_system(providers) supervision.open_system(prices)
+        supervision.SessionRef.ask(schema) supervision.SessionRef.send_after supervision.SessionRef.cancel_timer
     """,
     "stores": """
         supervision.SessionRef.export supervision.SessionRef.delete supervision.SessionRef.fork
-        supervision.System.import_session
+        supervision.SessionSummary supervision.System.sessions supervision.System.import_session
+        supervision.open_system(agents) supervision.open_system(deps)
         supervision.open_system(idle_timeout) supervision.open_system(max_live) supervision.open_system(retention)
     """,
     "agents writing to each other": """

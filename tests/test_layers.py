@@ -62,7 +62,7 @@ actors.models.openai        OpenAI's chat completions
 actors.models._resolve      from `provider:name` to a model
 actors.models               the face of models
 
-# an agent: what a session keeps, what its model may call, what it does next
+# what an agent's session keeps, and what its model may call
 actors.events               what happens, as it happens
 actors.agent                sessions
 actors.agent._record        what is kept of a session, and what a commit changes
@@ -74,26 +74,41 @@ actors.tools._value         what a tool returned, as JSON
 actors.tools._context       what a tool can ask of its call
 actors.tools._docstring     what a function and its arguments are for
 actors.tools._schema        a type, as a model is shown it
-actors.tools._signature     from what a model sent to a function's arguments
-actors.tools._tool          functions a model may call
-actors.tools._collect       the tools that an agent has
+actors.tools._signature     parameters: shown to a model, filled by it
+actors.tools._tool          functions as tools
+actors.tools._collect       which tools an agent has
+actors.tools._call          one call, to its outcome
+
+# a session's turn, pure, and the loop that carries it out
 actors.agent._fold          mail folded into a turn
 actors.agent._wait          what `wait` waits for
 actors.agent._actions       what a turn asks for
-actors.agent._turn          what to do next: pure
+actors.agent._turn          what to do next: the table
+actors.agent._completion    an answer taken over
+actors.agent._control       orders, and how calls are settled
+actors.agent._toolbox       the system tools
+actors.agent._answers       who waits for what a session will say
+actors.agent._agent         agents as people write them
+actors.agent._session       the loop
+actors                      the face of all this
 
 # supervision: what happens next
 supervision._spec           what a tree is made of, as data
 supervision._intensity      how many restarts are too many
 supervision._strategy       what to do when a life ends: OTP's tables
 supervision._place          what stays at an address while lives come and go
+supervision._session        the place of a session, and its ref
 supervision._router         who is where, who was, who was meant
 supervision._dead           mail that nobody will handle
 supervision._hub            events and their readers
 supervision._supervisor     a supervisor at work
 supervision._lives          how a life begins, ends, and what follows
 supervision._root           one nursery, one router
+supervision._tree           the tree at one moment, and as text
+supervision._portal         the way in for foreign threads
 supervision._system         the block that everything lives in
+supervision._runner         a whole program in one call
+supervision                 the face of all this
 
 # the command line
 supervision.terminal            what `postroom` does

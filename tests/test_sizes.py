@@ -12,8 +12,13 @@ MODULES = modules("actors", "supervision", "benchmarks", "tests")
 PARTS = modules("actors", "supervision")
 each_module = pytest.mark.parametrize("module", MODULES, ids=str)
 
-WIDE: dict[tuple[str, str, str], str] = {  # (module, function, what it catches): why it must
-    ("actors._problems", "attempt", "Exception"): "a user's class may raise anything while it is made of JSON",
+WIDE = {  # module, function, what it catches: why it must
+    ("actors._problems", "attempt", "Exception"): "a user's class, called to read a value, raises what it likes",
+    ("actors._waiters", "guarded", "Exception"): "foreign code that must not kill: predicates, callbacks of events",
+    ("actors._waiters", "guarded_async", "Exception"): "the same, where it is awaited: tools",
+    ("supervision._lives", "_run", "BaseException"): "where the failure of a life becomes an exit",
+    ("supervision._lives", "_say_goodbye", "BaseException"): "`on_stop` is foreign, and the life must end all the same",
+    ("supervision.terminal._target", "_imported", "Exception"): "a user's module, imported by name, raises what it likes",
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
