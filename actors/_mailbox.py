@@ -166,7 +166,13 @@ class Mailbox:
         token: Any = None,
         permit: Admission | None = None,
     ) -> Receipt:
-        """Accept or refuse, all checks in order. `permit` gives the priority granted, or raises `NotPermitted`."""
+        """Accept or refuse, all checks in order. `permit` gives the priority granted, or raises `NotPermitted`.
+
+        Raises:
+            IdConflict: The sender used this id for another body. As with every refusal, nothing was kept.
+            TooManyHops: It came through more agents than the tree allows.
+            MailboxFull: No room.
+        """
         known = self._duplicate(sender, id, body)
         if known is not None:
             return known

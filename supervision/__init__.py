@@ -3,8 +3,8 @@
 from ._dead import DeadLetter, DeadLetters
 from ._portal import Portal
 from ._runner import run
-from ._session import RunStream, SessionRef
-from ._spec import Backoff, ChildSpec, Supervisor
+from ._session import Events, RunStream, SessionRef
+from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor
 from ._system import System, open_system
 from ._tree import Tree
 
@@ -13,7 +13,10 @@ __all__ = [
     "ChildSpec",
     "DeadLetter",
     "DeadLetters",
+    "Events",
+    "Factory",
     "Portal",
+    "Restart",
     "RunStream",
     "SessionRef",
     "Supervisor",

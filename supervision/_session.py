@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from contextvars import copy_context
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 import trio
 
@@ -53,6 +53,14 @@ def check_session_id(id: str) -> None:
         raise ConfigError(f"a session cannot have the id {id!r}: {error}") from None
     for segment in segments:
         check_name("a session", segment)
+
+
+class Events(Protocol):
+    """Events as they come: iterate it. What `events()` opens."""
+
+    def __aiter__(self) -> AsyncIterator[AnyEvent]:
+        """The next ones."""
+        ...
 
 
 class SessionRef(ActorRef):
@@ -112,7 +120,7 @@ class SessionRef(ActorRef):
             stream.events = events
             yield stream
 
-    def events(self, since: int | None = None) -> AbstractAsyncContextManager[AsyncIterator[AnyEvent]]:
+    def events(self, since: int | None = None) -> AbstractAsyncContextManager[Events]:
         """Follow this session's events (after `since`, else from now) until the session ends."""
         hub = self._system().hub  # type: ignore[attr-defined]
         return aclosing(hub.follow(since, lambda event: self._mine(event), self._ends))
@@ -155,7 +163,7 @@ class SessionRef(ActorRef):
         return self._session().state.record(last)
 
 
-class RunStream:
+class RunStream(Events):
     """The events of one run; iterate it. Ends with the run."""
 
     def __init__(self, session: str, mail: str) -> None:

@@ -1,9 +1,9 @@
 """A system: the root of everything that runs, and the block it lives in."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, aclosing
-from types import TracebackType
 from math import inf
+from types import TracebackType
 from typing import Any
 
 import trio
@@ -22,7 +22,7 @@ from actors.store.memory import MemoryStore
 from ._dead import DeadLetters
 from ._portal import Portal
 from ._root import Root
-from ._session import SessionRef
+from ._session import Events, SessionRef
 from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor
 from ._tree import Tree, idle, snapshot
 
@@ -130,7 +130,7 @@ class System:
         """The tree as it stands now; `print` draws it."""
         return snapshot(self._root)
 
-    def events(self, since: int | None = None) -> AbstractAsyncContextManager[AsyncIterator[AnyEvent]]:
+    def events(self, since: int | None = None) -> AbstractAsyncContextManager[Events]:
         """Follow everything that happens, after event `since` or from now on, until the system stops."""
         return aclosing(self._root.hub.follow(since, lambda _event: True, lambda _event: False))
 
@@ -212,6 +212,9 @@ def open_system(
 
     What was spawned is stopped first, all at once; then the trees in reverse order of their start. The body's own exception
     leaves unchanged; a tree that failed for good cancels the body and is raised bare; both together are a group.
+
+    Raises:
+        ConfigError: The store is named by a text; this version takes an object.
     """
     if isinstance(store, str):
         raise ConfigError(f"store={store!r}: this version keeps sessions in memory; leave store out, or give a Store object")

@@ -198,7 +198,7 @@ def _check_function(promise: Promise, node: Function, found: Any) -> list[str]:
 def _check_class(promise: Promise, node: ast.ClassDef, found: Any) -> list[str]:
     bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
     known = [getattr(importlib.import_module(promise.module), base, getattr(ast, base, None)) for base in bases]
-    return [f"is no {base.__name__}" for base in known if isinstance(base, type) and not issubclass(found, base)]
+    return [f"is no {base.__name__}" for base in known if isinstance(base, type) and base not in found.__mro__]
 
 
 def _check(promise: Promise, found: Any) -> list[str]:

@@ -21,6 +21,10 @@ WIDE = {  # module, function, what it catches: why it must
     ("supervision.terminal._target", "_imported", "Exception"): "a user's module, imported by name, raises what it likes",
 }
 
+CROWDED = {  # module, function: why it may take more
+    ("actors._mailbox", "_keep"): "the hot path of every message: a record of its parts would cost what the envelope does",
+}
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -63,7 +67,7 @@ def test_a_call_can_be_read_without_counting(module: Module) -> None:
     for node in _functions(module):
         names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
         found[node.name] = len([name for name in names if name not in {"self", "cls"}])
-    assert {name: count for name, count in found.items() if count > PARAMETERS} == {}
+    assert {name: count for name, count in found.items() if count > PARAMETERS and (module.name, name) not in CROWDED} == {}
 
 
 def test_everything_is_caught_only_where_the_table_says() -> None:
