@@ -5,7 +5,7 @@ fell behind the ring gets a `Gap` and goes on with what is left.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -63,7 +63,7 @@ class Hub:
 
     def follow(
         self, since: int | None, wanted: Callable[[AnyEvent], bool], last: Callable[[AnyEvent], bool]
-    ) -> AsyncIterator[AnyEvent]:
+    ) -> AsyncGenerator[AnyEvent]:
         """Yield the wanted events after `since` until `last` holds for one, or the hub closes.
 
         None means from this call on, not from the first time somebody asks the iterator.
@@ -72,7 +72,7 @@ class Hub:
 
     async def _follow(
         self, cursor: int, wanted: Callable[[AnyEvent], bool], last: Callable[[AnyEvent], bool]
-    ) -> AsyncIterator[AnyEvent]:
+    ) -> AsyncGenerator[AnyEvent]:
         while True:
             for event in self._after(cursor):
                 cursor = event.seq
