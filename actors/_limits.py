@@ -82,8 +82,9 @@ def _wider(name: str, above: Any, below: Any) -> bool:
     return below is None or below > above
 
 
+MAX_WAIT = 300.0
 SESSION_DEFAULTS = Limits(
-    max_unread=256, max_hops=16, max_wait=300.0, mail_scope="subtree", interrupt_scope="children",
+    max_unread=256, max_hops=16, max_wait=MAX_WAIT, mail_scope="subtree", interrupt_scope="children",
     wake_on=("user", "tool", "parent", "child"), max_calls=4, max_detached=16, max_watches=32, max_children=64, max_depth=8,
     max_requests=None, max_tokens=None, max_cost=None,
 )  # fmt: skip

@@ -6,7 +6,8 @@ and survives every restart of the actor behind it, because it leads to the addre
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 import trio
@@ -14,7 +15,7 @@ from trio.lowlevel import enable_ki_protection
 
 from ._deadlines import Deadlines
 from ._envelope import INTERRUPT, NORMAL, Priority, Receipt
-from ._errors import ActorsError
+from ._errors import ActorsError, AskTimeout
 from ._exit import Exit, Status
 from ._identity import STRANGER, Identity, current
 from ._mailbox import Mailbox
@@ -66,10 +67,23 @@ class Place(Protocol):
         ...
 
 
+class Waits(Protocol):
+    """The waits-for graph of a system; the tree supplies it."""
+
+    def enter(self, waiter: str, target: str) -> None:
+        """Add an edge; `AskCycle` if it would close a cycle."""
+        ...
+
+    def leave(self, waiter: str, target: str) -> None:
+        """Take it back."""
+        ...
+
+
 class Runtime(Protocol):
     """What a ref needs of a system."""
 
     deadlines: Deadlines
+    waits: Waits
     token: trio.lowlevel.TrioToken
 
     def place(self, address: str) -> Any:
@@ -86,6 +100,26 @@ def _home() -> Runtime:
     if runtime is None:
         raise ActorsError("this ref belongs to no system here: use it inside `open_system()`, or take a ref from the system")
     return runtime
+
+
+@contextmanager
+def waiting(runtime: Runtime, target: str) -> Iterator[None]:
+    """Wait for `target` within the rules: refused if it would close a cycle, ended by the waiter's `max_wait`.
+
+    Host code is bound by neither. Raises `AskCycle` at once, `AskTimeout` when the time is over.
+    """
+    identity = current.get()
+    if identity.max_wait is None:
+        yield
+        return
+    runtime.waits.enter(identity.address, target)
+    try:
+        with trio.move_on_after(identity.max_wait) as scope:
+            yield
+    finally:
+        runtime.waits.leave(identity.address, target)
+    if scope.cancelled_caught:
+        raise AskTimeout(address=target, seconds=identity.max_wait)
 
 
 def unpickled(cls: type[ActorRef], address: str) -> ActorRef:
@@ -162,7 +196,11 @@ class ActorRef:
         """
         priority = INTERRUPT if interrupt else NORMAL
         identity = current.get().check()
-        return await self._place().admit_when_room(identity, body, id=id, priority=priority, seconds=wait)
+        place = self._place()
+        if wait <= 0:
+            return await place.admit_when_room(identity, body, id=id, priority=priority, seconds=0)
+        with waiting(self._system(), self._address):
+            return await place.admit_when_room(identity, body, id=id, priority=priority, seconds=wait)
 
     async def interrupt(self, body: object, *, id: str | None = None) -> Receipt:
         """`send` with interrupt priority."""
@@ -204,8 +242,19 @@ class ActorRef:
         identity = current.get()
         if identity.revoked:
             identity.check()
-        box = self._box
         runtime = self._runtime if self._runtime is not None else self._system()
+        limit = identity.max_wait
+        if limit is None:
+            return await self._asked(identity, body, timeout, runtime)
+        runtime.waits.enter(identity.address, self._address)  # before anything is accepted
+        try:
+            return await self._asked(identity, body, limit if timeout is None else min(timeout, limit), runtime)
+        finally:
+            runtime.waits.leave(identity.address, self._address)
+
+    def _asked(self, identity: Identity, body: object, timeout: float | None, runtime: Runtime) -> Coroutine[Any, Any, Any]:
+        """Send the message with a reply token; what is returned waits for the answer."""
+        box = self._box
         token = ReplyToken(self._address, timeout, runtime.deadlines)
         if box is None or box.closed or identity is STRANGER:
             place = self._place()
@@ -213,7 +262,7 @@ class ActorRef:
             self._remember(place)
         else:
             box.post(body, identity.sender, identity.hops, token)
-        return await token.wait()
+        return token.wait()
 
     # -------------------------------------------------------------- ending
     async def stop(self, mode: StopMode = "now") -> Exit:
@@ -224,11 +273,17 @@ class ActorRef:
         An actor that stops itself is marked and its handler ends there. Cancelling the wait does not take the stop back.
         """
         identity = current.get().check()
-        return await self._place().stop(mode, identity)
+        place = self._place()
+        if identity.address == self._address:
+            return await place.stop(mode, identity)
+        with waiting(self._system(), self._address):
+            return await place.stop(mode, identity)
 
     async def wait(self) -> Exit:
         """The actor's final exit, once it has one; at once if it ended before."""
-        return await self._place().wait()
+        place = self._place()
+        with waiting(self._system(), self._address):
+            return await place.wait()
 
     # -------------------------------------------------------------- identity
     def __eq__(self, other: object) -> bool:

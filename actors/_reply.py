@@ -31,13 +31,15 @@ class Reject(Exception):  # noqa: N818  # an answer, not a fault
 class ReplyToken:
     """Waits for one answer, in the asker's task."""
 
-    __slots__ = ("_deadlines", "_entry", "_task", "address", "gone", "timeout")
+    __slots__ = ("_deadlines", "_early", "_entry", "_open", "_task", "address", "gone", "timeout")
 
     def __init__(self, address: str, timeout: float | None, deadlines: Deadlines) -> None:
         self.address = address
         self.timeout = timeout
         self.gone = False  # the asker waits no more
-        self._task: trio.lowlevel.Task | None = trio.lowlevel.current_task()  # until it is settled, or gone
+        self._open = True  # neither settled nor gone
+        self._task: trio.lowlevel.Task | None = None  # while it is parked here
+        self._early: outcome.Outcome[Any] | None = None  # settled before it was
         self._deadlines = deadlines
         self._entry: Entry | None = None
 
@@ -49,10 +51,14 @@ class ReplyToken:
     @property
     def settled(self) -> bool:
         """Whether it was answered or failed."""
-        return self._task is None and not self.gone
+        return not self._open and not self.gone
 
     async def wait(self) -> Any:
         """The answer, or the failure it was settled with; `AskTimeout` when the time is over. Cancelling drops the answer."""
+        if self._early is not None:
+            await trio.lowlevel.checkpoint()
+            return self._early.unwrap()
+        self._task = trio.lowlevel.current_task()
         if self.timeout is not None:
             self._entry = self._deadlines.after(self.timeout, self._expire)
         return await trio.lowlevel.wait_task_rescheduled(self._abort)
@@ -60,36 +66,31 @@ class ReplyToken:
     @enable_ki_protection
     def answer(self, value: Any) -> bool:
         """Settle with a value; False if it came too late."""
-        task = self._task
-        if task is None:
-            return False
-        self._task = None
-        if self._entry is not None:
-            self._deadlines.drop(self._entry)
-        trio.lowlevel.reschedule(task, outcome.Value(value))
-        return True
+        return self._open and self._settle(outcome.Value(value))
 
     @enable_ki_protection
     def fail(self, error: BaseException) -> bool:
         """Settle with a failure; False if it came too late."""
-        task = self._task
-        if task is None:
-            return False
-        self._task = None
+        return self._open and self._settle(outcome.Error(error))
+
+    def _settle(self, result: "outcome.Outcome[Any]") -> bool:
+        self._open = False
         if self._entry is not None:
             self._deadlines.drop(self._entry)
-        trio.lowlevel.reschedule(task, outcome.Error(error))
+        if self._task is None:
+            self._early = result
+        else:
+            trio.lowlevel.reschedule(self._task, result)
         return True
 
     def _expire(self) -> None:
-        task = self._task
-        if task is not None:
+        if self._open and self._task is not None:
             self._leave()
-            trio.lowlevel.reschedule(task, outcome.Error(AskTimeout(address=self.address, seconds=self.timeout)))
+            trio.lowlevel.reschedule(self._task, outcome.Error(AskTimeout(address=self.address, seconds=self.timeout)))
 
     def _leave(self) -> None:
         self.gone = True
-        self._task = None
+        self._open = False
         if self._entry is not None:
             self._deadlines.drop(self._entry)
 

@@ -61,6 +61,7 @@ class Lives:
         """Start the next life of a place; it accepts mail from here on."""
         place.generation += 1
         life = Life(place.address, place.sender, self.runtime, place.mailbox, place.generation)
+        life.max_wait = place.max_wait
         place.life = life
         place.status = Status.STARTING if place.generation == 1 else Status.RESTARTING
         place.cleanup_by = None
@@ -195,7 +196,7 @@ class Lives:
             self.runtime.to_the_root(for_the_root(exit.error))
         text = as_text(exit.error) if isinstance(exit, Failed) else ""
         self._settle(place, life, exit)
-        for entry in life.timers or ():
+        for entry in life.timers.values():
             self.runtime.deadlines.drop(entry)
         for address in place.watching or ():
             self.runtime.forget_watch(address, place)

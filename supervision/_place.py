@@ -14,7 +14,9 @@ from actors._envelope import Envelope, FromActor, Priority, Receipt, Sender
 from actors._errors import ActorStopped, RecipientStopped
 from actors._exit import Exit, Status, Stopped
 from actors._identity import Identity
+from actors._inherit import Inherit
 from actors._life import Life
+from actors._limits import MAX_WAIT, Limits
 from actors._mailbox import Mailbox
 from actors._receive import ActorMailbox
 from actors._ref import ActorRef, StopMode
@@ -30,7 +32,7 @@ class Place:
 
     __slots__ = (
         "address", "asked", "attempts", "budget", "children", "cleanup_by", "context", "deliveries", "done", "error", "escalates", "exit", "generation",
-        "halted", "life",
+        "halted", "life", "limits",
         "mailbox", "parent", "ready", "reason", "runtime", "sender", "spec", "started", "status", "watchers", "watching", "window",
     )  # fmt: skip
 
@@ -70,9 +72,25 @@ class Place:
         self.done: trio.Event | None = None
         self.halted: trio.Event | None = None  # a group restart waits for this life's end
         self.budget: tuple[int, float] | None = None  # restarts and seconds, where they are its own affair
+        self.limits: Limits | None = None  # what is set on it or above it
         self.escalates = False  # started as a tree: its failure is the system's
         self.error: BaseException | None = None
         self.exit: Exit | None = None
+
+    def limit(self, limits: Limits | None) -> None:
+        """Bind it to what is set on it or above it: a plain actor knows no other limits, but for `max_unread` and `max_wait`."""
+        self.limits = limits
+        if limits is not None and self.kind == "actor":
+            if not isinstance(limits.max_unread, Inherit):
+                self.mailbox.capacity = limits.max_unread
+            if not isinstance(limits.max_hops, Inherit):
+                self.mailbox.max_hops = limits.max_hops
+
+    @property
+    def max_wait(self) -> float:
+        """Seconds any wait of its tasks may take."""
+        set_here = None if self.limits is None else self.limits.max_wait
+        return MAX_WAIT if set_here is None or isinstance(set_here, Inherit) else set_here
 
     # -------------------------------------------------------------- accepting
     def refusal(self) -> Exception | None:

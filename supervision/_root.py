@@ -15,7 +15,7 @@ from actors._errors import ActorStopped, ConfigError, RecipientStopped, RestartI
 from actors._exit import Ended, Exit, Failed, Status, Stopped
 from actors._life import Life
 from actors._limits import Limits
-from actors._ref import ActorRef
+from actors._ref import ActorRef, waiting
 from actors.agent._agent import Agent, configure
 from actors.agent._record import State
 from actors.store._api import Store
@@ -30,6 +30,7 @@ from ._session import SessionPlace, SessionRef, check_session_id
 from ._spec import ChildSpec, Factory, Supervisor
 from ._strategy import RESTARTS
 from ._supervisor import SupervisorPlace, report
+from ._waits import Waits
 
 log = logging.getLogger("postroom.supervision")
 
@@ -42,6 +43,7 @@ class Root:
         self.store = store
         self.limits = limits
         self.deadlines = Deadlines()
+        self.waits = Waits()
         self.router = Router()
         self.hub = Hub()
         self.lives = Lives(self)
@@ -94,8 +96,16 @@ class Root:
         address = spec.name if parent is None else f"{parent.address}/{spec.name}"
         context = (self.context if parent is None else parent.context).copy() if isinstance(parent, SupervisorPlace) else copy_context()
         place = (SupervisorPlace if isinstance(spec, Supervisor) else Place)(self, address, spec, parent, context)
+        place.limit(self._limits_of(spec, parent))
         self.adopt(place, parent, spec.name)
         return place
+
+    def _limits_of(self, spec: ChildSpec | Supervisor, parent: Place | None) -> Limits | None:
+        """What is set above a place, narrowed by what is set on it."""
+        above = self.limits if parent is None else parent.limits
+        if spec.limits is None:
+            return above
+        return spec.limits if above is None else above.narrow(spec.limits)
 
     @enable_ki_protection
     def adopt(self, place: Place, parent: Place | None, name: str) -> None:
@@ -116,7 +126,8 @@ class Root:
         parent = self.lives.running[life]
         place = self.seat(ChildSpec(factory, *args, name=name or self.new_name(), **how), parent)
         self._add_watch(place, parent)
-        await self.lives.start(place)
+        with waiting(self, place.address):
+            await self.lives.start(place)
         return self.ref(place.address)
 
     def is_child(self, life: Life, address: str) -> bool:

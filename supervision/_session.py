@@ -1,6 +1,6 @@
 """Sessions in the tree: their places, the places of their calls, and the refs that lead to them."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from contextvars import copy_context
 from math import inf
@@ -31,7 +31,7 @@ from actors._exit import Exit, Finished, Status, Stopped
 from actors._identity import Identity, current
 from actors._life import Life
 from actors._receive import ActorMailbox
-from actors._ref import ActorRef
+from actors._ref import ActorRef, waiting
 from actors._reply import ReplyToken
 from actors.agent._agent import Config
 from actors.agent._record import Commit, SessionRecord, State
@@ -102,7 +102,7 @@ class SessionRef(ActorRef):
         return session.answers.at_rest(session.state.status)
 
     async def _within(self, seconds: float | None, fn: Callable[..., Awaitable[str]], *args: Any) -> str:
-        with trio.move_on_after(inf if seconds is None else seconds):
+        with waiting(self._system(), self.address), trio.move_on_after(inf if seconds is None else seconds):
             return await fn(*args)
         raise AskTimeout(address=self.address, seconds=seconds)
 
@@ -305,6 +305,10 @@ class SessionPlace(Place):
         place = (self.children or {}).get(call)
         if place is not None:
             self.runtime.lives.request_stop(place, "now", "cancelled")
+
+    def attached(self, calls: Collection[str]) -> None:
+        """The calls that the session waits for now."""
+        self.runtime.waits.hold(self.address, [f"{self.address}/{call}" for call in calls])
 
     def is_child(self, session: str) -> bool:
         """Whether that session was opened by this one."""

@@ -41,6 +41,15 @@ def check_factory(name: str, factory: object) -> None:
     )
 
 
+def _narrower(name: str, above: Limits | None, below: Limits | None) -> None:
+    """ConfigError if limits below widen the ones above."""
+    if above is not None and below is not None:
+        try:
+            above.narrow(below)
+        except ConfigError as error:
+            raise ConfigError(f"{name}: {error}") from None
+
+
 @frozen(init=False)
 class ChildSpec:
     """How to start one child of a supervisor, and what to do when its life ends.
@@ -176,6 +185,8 @@ class Supervisor:
         twice = sorted({each for each in names if names.count(each) > 1})
         _require(not twice, name, f"two children named {', '.join(twice)}", "a name once per supervisor")
         _require(strategy in get_args(Strategy), name, f"strategy={strategy!r}", "one_for_one, one_for_all or rest_for_one")
+        for child in children:
+            _narrower(f"{name}/{child.name}", limits, child.limits)
         _require(max_restarts >= 0, name, f"max_restarts={max_restarts!r}", "0 or more")
         _require(within > 0, name, f"within={within!r}", "seconds, more than 0")
         _require(restart in get_args(Restart), name, f"restart={restart!r}", "permanent, transient or temporary")

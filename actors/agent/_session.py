@@ -56,6 +56,10 @@ class Home(Protocol):
         """Cancel a call's task, if it still runs."""
         ...
 
+    def attached(self, calls: Collection[str]) -> None:
+        """Note which calls the session waits for now."""
+        ...
+
     def is_child(self, session: str) -> bool:
         """Whether that session was opened by this one."""
         ...
@@ -119,6 +123,16 @@ class Session:
         if self.turn.phase is Phase.ANSWERED and self.state.status is Status.RUNNING:
             await self._commit(Commit(status=Status.WAITING))
             self._emit(events.Waiting)
+        attached = self.attached()
+        if attached:
+            self.home.attached(attached)
+        try:
+            await self._receive(wait)
+        finally:
+            if attached:
+                self.home.attached(())
+
+    async def _receive(self, wait: Wait) -> None:
         low = min(self.state.mail_cursor, self.state.control_cursor)
         if wait.until == inf:
             await self.box.receive(low, wait.match)
