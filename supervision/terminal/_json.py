@@ -42,7 +42,7 @@ def _(envelope: Envelope) -> Any:
 
 
 @plain.register
-def _(exit: Exit) -> Any:  # noqa: A002  # that is what it is
+def _(exit: Exit) -> Any:  # that is what it is
     return {"type": type(exit).__name__.lower(), **_fields(exit)}
 
 

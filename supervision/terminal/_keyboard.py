@@ -8,7 +8,7 @@ buffer), so a pipe that never ends fills nothing.
 import os
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import trio
 
@@ -41,16 +41,13 @@ def _lines() -> Iterator[str]:
 
 
 def _read(send: trio.MemorySendChannel[str], token: trio.lowlevel.TrioToken) -> None:
-    try:
-        try:
+    nobody_listens = suppress(trio.RunFinishedError, trio.Cancelled, trio.BrokenResourceError)
+    with nobody_listens:
+        with suppress(OSError):  # closed, or not ours to read: nobody will type
             for line in _lines():
                 if line.strip():
                     trio.from_thread.run(send.send, line.strip(), trio_token=token)
-        except OSError:
-            pass  # closed, or not ours to read: nobody will type
         trio.from_thread.run_sync(send.close, trio_token=token)
-    except (trio.RunFinishedError, trio.Cancelled, trio.BrokenResourceError):
-        return  # nobody listens any more
 
 
 @asynccontextmanager

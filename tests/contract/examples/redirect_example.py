@@ -1,8 +1,8 @@
 """The second example of the public face: a session that is written to while it works."""
 
-from actors.events import ToolStarted
 from investigator_example import Investigator
 
+from actors.events import ToolStarted
 from supervision import System, run
 
 
