@@ -1,6 +1,6 @@
 """What happens: mail, actors, agents and their tools. `supervision` says what happens next."""
 
-from . import events, models
+from . import events, models, testing
 from ._actor import Actor
 from ._codec import from_json, register, to_json
 from ._dispatch import handle
@@ -89,5 +89,5 @@ __all__ = [
     "ResultsItem", "Resume", "RunFailed", "Scope", "SendRefused", "Sender", "SessionBody", "SessionRecord", "StartFailed", "Status",
     "StopRun", "Stopped", "Store", "StoreError", "Timer", "TimerFired", "TooManyHops", "Tool", "ToolCallFinished", "ToolContext",
     "ToolError", "TranscriptInvalid", "Unhandled", "UnknownRecipient", "UserItem", "UserMessage", "VersionConflict", "WakeKind", "WatchedEvent", "events",
-    "from_json", "handle", "models", "register", "resolve_model", "to_json", "tool",
+    "from_json", "handle", "models", "register", "resolve_model", "testing", "to_json", "tool",
 ]  # fmt: skip

@@ -25,7 +25,6 @@ STUBS = {
 }
 NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter)`
     "trees: every strategy, group restarts, backoff, limits enforced, tools for users' tests": """
-        actors.testing
         supervision.SystemStatistics supervision.System.statistics supervision.open_system(hard_deadline)
     """,
     "calls, interrupts and providers whole": """

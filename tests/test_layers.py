@@ -90,6 +90,13 @@ actors.agent._toolbox       the system tools
 actors.agent._answers       who waits for what a session will say
 actors.agent._agent         agents as people write them
 actors.agent._session       the loop
+
+# for tests of one's own actors
+actors._scheduled           task orders drawn from a seed
+actors.testing              what records, what holds, and orders that come back
+actors._pytest_plugin       the same as fixtures
+
+# what users import
 actors                      the face of all this
 
 # supervision: what happens next
@@ -137,6 +144,7 @@ OUTSIDE = {  # which package may be imported where; the rest of the world nowher
     "trio": ("actors", "supervision"),
     "trio_util": ("actors", "supervision"),
     "outcome": ("actors", "supervision"),
+    "pytest": ("actors._pytest_plugin",),
     "rich": ("supervision.terminal",),
 }
 EMPTY = {"actors.agent", "actors.store", "actors.tools", "supervision.terminal"}  # packages without a face of their own

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-FACES = ("actors", "actors.models", "actors.events", "supervision")
+FACES = ("actors", "actors.models", "actors.events", "actors.testing", "supervision")
 each_face = pytest.mark.parametrize("face", FACES)
 
 
