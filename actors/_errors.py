@@ -120,14 +120,14 @@ class AskCycle(AskFailed):
 
 
 class ActorCrashed(AskFailed):
-    """The actor raised while it handled the message. `error` is what it raised."""
+    """The actor raised while it handled the message, or a spawned child failed for good. `error` is what it raised."""
 
     address: str
     error: BaseException
 
     def __str__(self) -> str:
         told = " <- ".join(f"{type(error).__name__}: {error}" for error in chain(self.error))
-        return f"{self.address} crashed while handling the message: {told}"
+        return f"{self.address} crashed: {told}"
 
 
 class ActorStopped(AskFailed):
@@ -187,7 +187,8 @@ class RestartIntensityExceeded(ActorsError):
 
     def __str__(self) -> str:
         last = f"; last: {self.child}: {type(self.error).__name__}: {self.error}" if self.error is not None else ""
-        return f"{self.address} gave up after {self.restarts} restarts within {self.within:g} s{last}"
+        span = "in a row" if self.within == float("inf") else f"within {self.within:g} s"
+        return f"{self.address} gave up after {self.restarts} restarts {span}{last}"
 
 
 class Fenced(ActorsError):
@@ -278,7 +279,14 @@ def chain(error: BaseException) -> list[BaseException]:
     """The error and its causes, outermost first; what was suppressed with `from None` is left out."""
     told: list[BaseException] = []
     current: BaseException | None = error
-    while current is not None and current not in told:
+    while current is not None and all(current is not each for each in told):
         told.append(current)
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
     return told
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """The exceptions a group is made of, in order; the error itself if it is none."""
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for part in error.exceptions for leaf in leaves(part)]
+    return [error]

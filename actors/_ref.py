@@ -15,7 +15,7 @@ from trio.lowlevel import enable_ki_protection
 
 from ._deadlines import Deadlines
 from ._envelope import INTERRUPT, NORMAL, Priority, Receipt
-from ._errors import ActorsError, AskTimeout
+from ._errors import ActorsError, AskTimeout, RecipientStopped
 from ._exit import Exit, Status
 from ._identity import STRANGER, Identity, current
 from ._mailbox import Mailbox
@@ -273,7 +273,10 @@ class ActorRef:
         An actor that stops itself is marked and its handler ends there. Cancelling the wait does not take the stop back.
         """
         identity = current.get().check()
-        place = self._place()
+        place = self._living()
+        if isinstance(place, Exit):
+            await trio.lowlevel.checkpoint()
+            return place
         if identity.address == self._address:
             return await place.stop(mode, identity)
         with waiting(self._system(), self._address):
@@ -281,9 +284,18 @@ class ActorRef:
 
     async def wait(self) -> Exit:
         """The actor's final exit, once it has one; at once if it ended before."""
-        place = self._place()
+        place = self._living()
+        if isinstance(place, Exit):
+            await trio.lowlevel.checkpoint()
+            return place
         with waiting(self._system(), self._address):
             return await place.wait()
+
+    def _living(self) -> Place | Exit:
+        try:
+            return self._place()
+        except RecipientStopped as ended:
+            return ended.exit
 
     # -------------------------------------------------------------- identity
     def __eq__(self, other: object) -> bool:

@@ -86,6 +86,8 @@ class Lives:
         self._stop_clock(life)
         life.ready = True
         place.started = True
+        if place.spec.backoff is not None:
+            place.since = trio.current_time()
         place.status = Status.IDLE
         if place.ready is not None:
             place.ready.set()

@@ -10,6 +10,7 @@ from typing import Any
 
 import trio
 
+from actors._deadlines import Entry
 from actors._envelope import Envelope, FromActor, Priority, Receipt, Sender
 from actors._errors import ActorStopped, RecipientStopped
 from actors._exit import Exit, Status, Stopped
@@ -24,7 +25,7 @@ from actors._reply import ReplyToken
 from actors._serve import live
 
 from ._intensity import Window
-from ._spec import ChildSpec, Supervisor
+from ._spec import Backoff, ChildSpec, Supervisor
 
 
 class Place:
@@ -33,7 +34,8 @@ class Place:
     __slots__ = (
         "address", "asked", "attempts", "budget", "children", "cleanup_by", "context", "deliveries", "done", "error", "escalates", "exit", "generation",
         "halted", "life", "limits",
-        "mailbox", "parent", "ready", "reason", "runtime", "sender", "spec", "started", "status", "watchers", "watching", "window",
+        "mailbox", "parent", "ready", "reason", "runtime", "sender", "since", "spec", "started", "status",
+        "timer", "watchers", "watching", "window",
     )  # fmt: skip
 
     kind = "actor"
@@ -61,6 +63,8 @@ class Place:
         self.life: Life | None = None
         self.window: Window | None = None
         self.attempts = 0  # failures in a row, for a backoff
+        self.since = 0.0  # when its life became ready
+        self.timer: Entry | None = None  # a restart that waits
         self.deliveries: dict[int, int] | None = None
         self.watchers: dict[str, Place] | None = None  # who hears of its ends
         self.watching: set[str] | None = None
@@ -125,6 +129,14 @@ class Place:
         """What a life of this place does."""
         assert isinstance(self.spec, ChildSpec)
         return await live(life, self.spec.factory, self.spec.args, lives.on_ready)
+
+    def next_attempt(self, backoff: Backoff, now: float, draw: float) -> float | None:
+        """Seconds until the restart after one more failure; None if it was one too many. A life that held out resets the count."""
+        if self.started and self.since and now - self.since >= backoff.maximum:
+            self.attempts = 0
+        self.since = 0.0
+        self.attempts += 1
+        return None if self.attempts > backoff.max_attempts else backoff.delay(self.attempts, draw)
 
     def left(self) -> Sequence[Envelope]:
         """Accepted mail that no life will handle, once the last one has ended."""

@@ -3,7 +3,10 @@
 import logging
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
+from functools import partial
 from itertools import count
+from math import inf
+from random import Random
 from typing import Any
 
 import trio
@@ -27,7 +30,7 @@ from ._lives import Lives
 from ._place import Place
 from ._router import Router
 from ._session import SessionPlace, SessionRef, check_session_id
-from ._spec import ChildSpec, Factory, Supervisor
+from ._spec import Backoff, ChildSpec, Factory, Supervisor
 from ._strategy import RESTARTS
 from ._supervisor import SupervisorPlace, report
 from ._waits import Waits
@@ -57,6 +60,7 @@ class Root:
         self.late_replies = 0
         self.tasks = 0
         self.context = copy_context()
+        self.random = Random()  # noqa: S311  # jitter, no secret
         self._idle: trio.Event | None = None
         self._names = count(1).__next__
 
@@ -235,6 +239,9 @@ class Root:
             self._log_crash(place, exit, traceback, "it is not restarted")
             self.finish(place, exit)
             return
+        if place.spec.backoff is not None:
+            self._alone_later(place, exit, traceback, place.spec.backoff)
+            return
         window = place.window = place.window or Window(*self.budget(place))
         if window.allows(trio.current_time()):
             nth = len(window.times)
@@ -242,11 +249,28 @@ class Root:
             self._tell_watchers(place, exit, restarting=True)
             self.lives.begin(place)
             return
-        self._log_crash(place, exit, traceback, f"no more than {window.max_restarts} restarts within {window.within:g} s: it has failed")
+        self._give_up(place, exit, traceback, window.max_restarts, window.within)
+
+    def _alone_later(self, place: Place, exit: Exit, traceback: str, backoff: Backoff) -> None:
+        """As `_alone`, with a delay before each restart and a count of failures in a row."""
+        delay = place.next_attempt(backoff, trio.current_time(), self.random.uniform(-1, 1))
+        if delay is None:
+            self._give_up(place, exit, traceback, backoff.max_attempts, inf)
+            return
+        self._log_crash(place, exit, traceback, f"restart {place.attempts} of at most {backoff.max_attempts} in {delay:.3g} s")
+        place.status = Status.RESTARTING
+        self._tell_watchers(place, exit, restarting=True)
+        place.timer = self.deadlines.after(delay, partial(self._begin_again, place))
+
+    def _begin_again(self, place: Place) -> None:
+        place.timer = None
+        if place.exit is None and place.life is None:
+            self.lives.begin(place)
+
+    def _give_up(self, place: Place, exit: Exit, traceback: str, restarts: int, within: float) -> None:
         error = exit.error if isinstance(exit, Failed) else None
-        spent = RestartIntensityExceeded(
-            address=place.address, child=place.address, restarts=window.max_restarts, within=window.within, error=error
-        )
+        spent = RestartIntensityExceeded(address=place.address, child=place.address, restarts=restarts, within=within, error=error)
+        self._log_crash(place, exit, traceback, f"no more than {restarts} restarts: it has failed")
         self.finish(place, Failed(spent))
 
     @staticmethod
@@ -265,6 +289,8 @@ class Root:
         if place.exit is not None:
             return
         place.exit = exit
+        if place.timer is not None:
+            self.deadlines.drop(place.timer)
         place.status = Status.FAILED if isinstance(exit, Failed) else Status.STOPPED
         place.mailbox.close(lambda: RecipientStopped(address=place.address, exit=exit))
         self.router.remove(place, exit)

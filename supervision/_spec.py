@@ -128,6 +128,11 @@ class Backoff:
         _require(0 <= self.jitter < 1, "Backoff", f"jitter={self.jitter}", "a fraction, 0 <= jitter < 1")
         _require(self.max_attempts >= 1, "Backoff", f"max_attempts={self.max_attempts}", "1 or more")
 
+    def delay(self, attempt: int, draw: float) -> float:
+        """Seconds before restart number `attempt` (from 1); `draw`, from -1 to 1, places it within the jitter."""
+        exact = min(self.maximum, self.first * self.factor ** min(attempt - 1, 64))
+        return exact * (1 + self.jitter * draw)
+
 
 @frozen(init=False)
 class Supervisor:

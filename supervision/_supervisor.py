@@ -6,7 +6,8 @@ started. A group restart whose start fails goes on from the child that failed, a
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from math import inf
+from typing import Any, NoReturn
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -64,20 +65,36 @@ class _Desk:
         self.place = place
         self.spec = spec
         self.windows: dict[str, Window] = {}
+        self.due: dict[Place, tuple[float, Exit]] = {}  # ends whose restart a backoff puts off
 
     async def attend(self) -> Exit:
-        """Take ends one by one, in the order they came."""
+        """Take ends one by one, in the order they came, and delayed restarts as they fall due."""
         while True:
             child, exit = await self._next_report()
-            if self.place.children is None or self.place.children.get(child.spec.name) is not child:
+            if (self.place.children or {}).get(child.spec.name) is not child:
                 continue
             action = decide(self.spec.strategy, self._siblings(), child.spec.name, exit)
             if isinstance(action, Regroup):
-                await self._restart(action, child, exit)
+                await self._answer(action, child, exit)
                 continue
             self.lives.runtime.finish(child, exit)
             if self._shuts_down(child):
                 return Finished(None)
+
+    async def _answer(self, action: Regroup, child: Place, exit: Exit) -> None:
+        """Restart now, or put it off by the child's backoff."""
+        due = self.due.pop(child, None)
+        backoff = child.spec.backoff
+        if backoff is not None and due is None:
+            runtime = self.lives.runtime
+            delay = child.next_attempt(backoff, trio.current_time(), runtime.random.uniform(-1, 1))
+            if delay is None:
+                self._escalate(child.spec.name, exit, backoff.max_attempts, inf)
+            self.due[child] = (trio.current_time() + delay, exit)
+            return
+        if backoff is None:
+            self._spend(child.spec.name, exit)
+        await self._restart(action)
 
     def _siblings(self) -> list[Sibling]:
         children = self.place.children or {}
@@ -86,9 +103,13 @@ class _Desk:
 
     async def _next_report(self) -> tuple[Place, Exit]:
         while not self.place.reports:
+            child = min(self.due, key=lambda each: self.due[each][0], default=None)
+            if child is not None and self.due[child][0] <= trio.current_time():
+                return child, self.due[child][1]
             task = trio.lowlevel.current_task()
             self.place.task = lambda: trio.lowlevel.reschedule(task)
-            await wait(self._leave)
+            with trio.move_on_at(inf if child is None else self.due[child][0]):
+                await wait(self._leave)
         return self.place.reports.pop(0)
 
     def _leave(self) -> None:
@@ -100,13 +121,15 @@ class _Desk:
         key = child if self.spec.budget == "child" else ""
         window = self.windows.setdefault(key, Window(self.spec.max_restarts, self.spec.within))
         if not window.allows(trio.current_time()):
-            raise RestartIntensityExceeded(
-                address=self.place.address, child=f"{self.place.address}/{child}", restarts=self.spec.max_restarts,
-                within=self.spec.within, error=exit.error if isinstance(exit, Failed) else None,
-            )  # fmt: skip
+            self._escalate(child, exit, self.spec.max_restarts, self.spec.within)
 
-    async def _restart(self, action: Regroup, child: Place, exit: Exit) -> None:
-        self._spend(child.spec.name, exit)
+    def _escalate(self, child: str, exit: Exit, restarts: int, within: float) -> NoReturn:
+        raise RestartIntensityExceeded(
+            address=self.place.address, child=f"{self.place.address}/{child}", restarts=restarts, within=within,
+            error=exit.error if isinstance(exit, Failed) else None,
+        )  # fmt: skip
+
+    async def _restart(self, action: Regroup) -> None:
         runtime = self.lives.runtime
         for name in action.stop:
             sibling = (self.place.children or {}).get(name)
