@@ -7,7 +7,7 @@ from attrs import define, field
 from rich.console import Console
 from rich.text import Text
 
-from actors.events import Answer, AnyEvent, TextDelta, ToolStarted, TurnStarted
+from actors.events import Answer, AnyEvent, Interrupted, TextDelta, ToolStarted, TurnStarted
 
 from ._lines import line
 
@@ -32,6 +32,8 @@ class Screen:
                 self._stream(text)
             case ToolStarted(call=str(call), tool=tool):
                 self._tools[call] = tool
+            case Interrupted() if not self._streamed:
+                return  # nothing of it was shown
             case _:
                 pass
         told = line(event, self._tools.get(event.call or "", "call"))
