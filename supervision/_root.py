@@ -28,6 +28,7 @@ from ._hub import Hub
 from ._intensity import Window
 from ._lives import Lives
 from ._place import Place
+from ._report import report as report_hung
 from ._router import Router
 from ._session import SessionPlace, SessionRef, check_session_id
 from ._spec import Backoff, ChildSpec, Factory, Supervisor
@@ -41,8 +42,10 @@ log = logging.getLogger("postroom.supervision")
 class Root:
     """What all parts of a system share. The public face is `System`."""
 
-    def __init__(self, name: str, store: Store, limits: Limits | None) -> None:
+    def __init__(self, name: str, store: Store, limits: Limits | None, hard_deadline: float = 30.0) -> None:
         self.name = name
+        self.hard_deadline = hard_deadline
+        self.on_hung: Callable[[str], None] = lambda text: log.critical("%s does not stop\n%s", name, text)
         self.store = store
         self.limits = limits
         self.deadlines = Deadlines()
@@ -343,6 +346,7 @@ class Root:
     async def stop_everything(self) -> None:
         """Stop what was spawned, all at once; then the trees, in reverse; then wait for the last task."""
         self.closing = True
+        entry = self.deadlines.after(self.hard_deadline, lambda: self.on_hung(report_hung(self)))
         spawned = [place for place in self.router.places.values() if place.parent is None and place not in self.trees]
         for place in spawned:
             self.lives.request_stop(place, "now", "the system stops")
@@ -354,6 +358,7 @@ class Root:
         if self.tasks:
             self._idle = trio.Event()
             await self._idle.wait()
+        self.deadlines.drop(entry)
 
     @enable_ki_protection
     def cancel_everything(self) -> None:

@@ -1,6 +1,8 @@
 """`run`: a whole program in one call, from a script."""
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -22,6 +24,7 @@ from ._system import System, open_system
 
 T = TypeVar("T")
 TERMINATED = 128 + signal.SIGTERM
+HUNG = 70  # sysexits.h: internal software error
 
 
 @overload
@@ -54,7 +57,8 @@ def run(
     it ends. An async function: called with the `System`, and what it returns (`options` as `open_system`).
 
     Ctrl-C stops the tree in order, then raises `KeyboardInterrupt`; a second one cancels every life at once. SIGTERM is an ordered
-    stop, then `SystemExit(143)`. An escalated failure is raised bare.
+    stop, then `SystemExit(143)`. SIGQUIT prints the tree, the waits and all stacks. What has not stopped within the system's
+    `hard_deadline` is reported on stderr and the process ends with status 70. An escalated failure is raised bare.
 
     Args:
         target: What to run.
@@ -95,29 +99,50 @@ async def _until_it_ends(tree: Supervisor | ChildSpec, system: System) -> Exit:
     return await ref.wait()
 
 
+class _Signals:
+    """What the operating system asked of a run: SIGTERM for an ordered stop, SIGQUIT for a report."""
+
+    def __init__(self) -> None:
+        self.terminated = False
+        self.system: System | None = None
+
+    async def listen(self, body: trio.CancelScope) -> None:
+        """Listen until cancelled."""
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGQUIT) as signals:
+            async for number in signals:
+                if number == signal.SIGQUIT:
+                    if self.system is not None:
+                        sys.stderr.write(self.system.report() + "\n")
+                else:
+                    self.terminated = True
+                    body.cancel()
+
+    def hung(self, report: str) -> None:
+        """The stop took longer than the hard deadline: tell what hangs and leave, for nothing else can end it."""
+        sys.stderr.write(f"postroom: these did not stop in time\n{report}\n")
+        sys.stderr.flush()
+        os._exit(TERMINATED if self.terminated else HUNG)
+
+
 async def _main(job: Callable[[System], Awaitable[T]], on_event: Callable[[AnyEvent], object] | None, options: dict[str, Any]) -> T:
-    terminated = False
-
-    async def listen(scope: trio.CancelScope) -> None:
-        nonlocal terminated
-        with trio.open_signal_receiver(signal.SIGTERM) as signals:
-            async for _ in signals:
-                terminated = True
-                scope.cancel()
-
+    signals = _Signals()
     async with trio.open_nursery() as nursery:
         with trio.CancelScope() as scope:
             if threading.current_thread() is threading.main_thread():
-                nursery.start_soon(listen, scope)
-            result = await outcome.acapture(_inside, job, on_event, options)
+                nursery.start_soon(signals.listen, scope)
+            result = await outcome.acapture(_inside, job, on_event, options, signals)
         nursery.cancel_scope.cancel()
-    if terminated:
+    if signals.terminated:
         raise SystemExit(TERMINATED)
     return result.unwrap()
 
 
-async def _inside(job: Callable[[System], Awaitable[T]], on_event: Callable[[AnyEvent], object] | None, options: dict[str, Any]) -> T:
+async def _inside(
+    job: Callable[[System], Awaitable[T]], on_event: Callable[[AnyEvent], object] | None, options: dict[str, Any], signals: _Signals
+) -> T:
     async with open_system(**options) as system:
+        signals.system = system
+        system.on_hung(signals.hung)
         if on_event is not None:
             system.listen(on_event)
         return await job(system)

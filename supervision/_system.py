@@ -21,6 +21,7 @@ from actors.store.memory import MemoryStore
 
 from ._dead import DeadLetters
 from ._portal import Portal
+from ._report import report
 from ._root import Root
 from ._session import Events, SessionRef
 from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor
@@ -134,6 +135,14 @@ class System:
         """Follow everything that happens, after event `since` or from now on, until the system stops."""
         return aclosing(self._root.hub.follow(since, lambda _event: True, lambda _event: False))
 
+    def report(self) -> str:
+        """The tree, who waits for whom, and the stack of every task: for a person who asks what hangs."""
+        return report(self._root)
+
+    def on_hung(self, callback: Callable[[str], None]) -> None:
+        """Call `callback` with a `report` when the stop of this system takes longer than its hard deadline; by default it is logged."""
+        self._root.on_hung = callback
+
     def listen(self, callback: Callable[[AnyEvent], object]) -> None:
         """Call `callback` with each event from now on, in the trio thread; it must not block, and what it raises is ignored."""
         self._root.hub.callbacks.append(callback)
@@ -151,8 +160,8 @@ class System:
 class _Opening(AbstractAsyncContextManager[System]):
     """The block of `open_system`. A class, not a generator: the body's own exception has to leave unchanged."""
 
-    def __init__(self, name: str, store: Store, limits: Limits | None) -> None:
-        self._root = Root(name, store, limits)
+    def __init__(self, name: str, store: Store, limits: Limits | None, hard_deadline: float) -> None:
+        self._root = Root(name, store, limits, hard_deadline)
         self._manager = trio.open_nursery()
         self._clock = trio.CancelScope(shield=True)
 
@@ -206,16 +215,17 @@ class _Opening(AbstractAsyncContextManager[System]):
 
 
 def open_system(
-    *, store: str | Store | None = None, limits: Limits | None = None, name: str = "system"
+    *, store: str | Store | None = None, limits: Limits | None = None, name: str = "system", hard_deadline: float = 30.0
 ) -> AbstractAsyncContextManager[System]:
     """Open a system for the length of the block; leaving it stops everything in order.
 
     What was spawned is stopped first, all at once; then the trees in reverse order of their start. The body's own exception
-    leaves unchanged; a tree that failed for good cancels the body and is raised bare; both together are a group.
+    leaves unchanged; a tree that failed for good cancels the body and is raised bare; both together are a group. What has not
+    stopped `hard_deadline` seconds after the stop began is logged with its stacks, and waited for.
 
     Raises:
         ConfigError: The store is named by a text; this version takes an object.
     """
     if isinstance(store, str):
         raise ConfigError(f"store={store!r}: this version keeps sessions in memory; leave store out, or give a Store object")
-    return _Opening(name, MemoryStore() if store is None else store, limits)
+    return _Opening(name, MemoryStore() if store is None else store, limits, hard_deadline)

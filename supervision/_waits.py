@@ -62,6 +62,10 @@ class Waits:
         """Whom an address waits for now."""
         return tuple(self._edges.get(waiter, ()))
 
+    def listing(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Every waiter and whom it waits for."""
+        return [(waiter, tuple(targets)) for waiter, targets in self._edges.items()]
+
     def _path(self, start: str, goal: str) -> tuple[str, ...] | None:
         """A shortest way along the edges, both ends included."""
         came: dict[str, str | None] = {start: None}
