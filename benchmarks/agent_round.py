@@ -1,8 +1,11 @@
 """What does an agent's round cost beside its model: one request, one tool call, its result?
 
 Every contestant plays the same script with a model that answers at once: a tool call 200 times, then a last word. The
-tool adds to a count, which is what is checked. `round 10` and `round 1,000` are taken from one long session of ours:
-a round must not cost more because there were many before it.
+tool adds to a count, which is what is checked.
+
+A round must not cost more because there were many before it. So a session that has been through 900 rounds and fresh
+ones that have been through 5 take turns, ten rounds each: `round 10` and `round 1,000` are the medians, taken
+milliseconds apart, so that a machine that changes its speed in between cannot fake a growth or hide one.
 """
 
 import sys
@@ -21,8 +24,9 @@ from ._scenario import LANGGRAPH, OPENAI_AGENTS, OURS, PYDANTIC_AI, AtLeast, AtM
 from ._work import WARM_UP
 
 ROUNDS = 200  # of a session
-LONG = 1_010  # rounds of the long session
-WINDOW = 20  # rounds whose median is "round 10" (the first of them), and "round 1,000" (the last)
+LONG = 1_100  # rounds of the long session, and of the fresh ones beside it: one turn for each 55
+TURN = 10  # rounds
+YOUNG = 5  # rounds that a fresh session has behind it
 
 
 class Tally:
@@ -51,10 +55,14 @@ class Adder(Agent):
         return tally.total
 
 
+def script(*runs: int) -> ScriptedModel:
+    """Runs of so many tool calls, each with a last word."""
+    return ScriptedModel([said for run in runs for said in (*[call("add", amount=1)] * run, say("done"))])
+
+
 async def play(system: System, rounds: int, watch: Stopwatch) -> Tally:
-    """One session that calls its tool in each of `rounds` rounds and then has the last word."""
-    tally = Tally()
-    model = ScriptedModel([call("add", amount=1)] * rounds + [say("done")])
+    """One session of one run."""
+    tally, model = Tally(), script(rounds)
     session = await system.open(Adder, model=model, deps=tally)
     with watch:
         await session.ask("Go.", timeout=300)
@@ -71,17 +79,29 @@ async def ours(n: int) -> Measured:
 
 
 async def long_session(n: int) -> Measured:
+    turns = n // (LONG // 20)
+    fresh: list[float] = []
+    late: list[float] = []
     async with open_system() as system:
         await play(system, WARM_UP, Stopwatch())
-        tally = await play(system, n, Stopwatch())
-    return Measured(
-        tally.total, {"round 10": middle(tally.times[: WINDOW + 1]), f"round {n - 10:,}": middle(tally.times[-WINDOW - 1 :])}
-    )
+        old = Tally()
+        behind = n - turns * TURN
+        elder = await system.open(Adder, model=script(behind, *[TURN] * turns), deps=old)
+        await elder.ask("Go.", timeout=300)
+        for _ in range(turns):
+            young = Tally()
+            session = await system.open(Adder, model=script(YOUNG, TURN), deps=young)
+            await session.ask("Go.")
+            await session.ask("Go on.")
+            fresh += intervals(young.times[YOUNG:])
+            await elder.ask("Go on.")
+            late += intervals(old.times[-TURN:])
+    return Measured(old.total, {"round 10": median(fresh), f"round {n - turns * TURN // 2:,}": median(late)})
 
 
-def middle(times: Sequence[float]) -> float:
-    """The median microseconds from one tool call to the next."""
-    return median(after - before for before, after in pairwise(times)) * 1e6
+def intervals(times: Sequence[float]) -> list[float]:
+    """Microseconds from one tool call to the next."""
+    return [(after - before) * 1e6 for before, after in pairwise(times)]
 
 
 SCENARIO = Scenario(

@@ -38,17 +38,25 @@ async def actor_traced(n: int) -> Measured:
     return await actor(n, traced=True)
 
 
-async def session(n: int, *, traced: bool = False) -> Measured:
-    """Opened, never asked anything."""
+async def session(n: int, *, traced: bool = False, words: int = 0) -> Measured:
+    """Opened, and asked for `words` answers before it is left idle."""
     async with open_system() as system:
-        model = ScriptedModel([say("ready")] * (n + 1))
+        model = ScriptedModel([say("ready")] * ((n + 1) * (words + 1)))
         await (await system.open(Idler, model=model)).ask("Are you there?")
         growth = Growth(traced=traced)
         refs = [await system.open(Idler, model=model) for _ in range(n)]
+        for _ in range(words):
+            for ref in refs:
+                await ref.ask("Are you there?")
+        model.requests.clear()
         await wait_all_tasks_blocked()
         measured = growth.each(n, 0)
         done = sum([await ref.ask("Are you there?") == "ready" for ref in refs])
     return Measured(done, measured.figures)
+
+
+async def session_used(n: int) -> Measured:
+    return await session(n, words=1)
 
 
 async def session_traced(n: int) -> Measured:
@@ -57,6 +65,7 @@ async def session_traced(n: int) -> Measured:
 
 ACTOR = Contestant("actor", "idle actor", kind="ours")
 SESSION = Contestant("session", "idle session", kind="ours", share=0.2)
+SESSION_USED = Contestant("session_used", "idle session, after a run", kind="ours", share=0.2)
 SCENARIO = Scenario(
     name="idle_memory",
     question="What the process grows by for each idle actor or session (a fifth as many sessions).",
@@ -69,6 +78,7 @@ SCENARIO = Scenario(
         ACTOR,
         Contestant("actor_traced", "idle actor, traced"),
         SESSION,
+        SESSION_USED,
         Contestant("session_traced", "idle session, traced", share=0.2),
         Contestant("trio_channel", "idle trio task and channel"),
         ASYNCIO,
@@ -76,7 +86,7 @@ SCENARIO = Scenario(
         THESPIAN,
         AUTOGEN,
     ),
-    budgets=(AtMost(6, row=ACTOR.title), AtMost(16, row=SESSION.title)),
+    budgets=(AtMost(6, row=ACTOR.title), AtMost(16, row=SESSION.title), AtMost(16, row=SESSION_USED.title)),
 )
 
 if __name__ == "__main__":

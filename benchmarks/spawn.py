@@ -30,6 +30,7 @@ SCENARIO = Scenario(
     question="One actor after the other, each ready before the next, all kept.",
     piece="actor",
     n=2_000,
+    rounds=7,
     quick=200,
     contestants=(
         OURS,
