@@ -6,7 +6,7 @@ from ._runner import run
 from ._session import Events, RunStream, SessionRef
 from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor
 from ._system import System, open_system
-from ._tree import Tree
+from ._tree import SystemStatistics, Tree
 
 __all__ = [
     "Backoff",
@@ -21,6 +21,7 @@ __all__ = [
     "SessionRef",
     "Supervisor",
     "System",
+    "SystemStatistics",
     "Tree",
     "open_system",
     "run",

@@ -92,6 +92,7 @@ class Lives:
         if place.ready is not None:
             place.ready.set()
         if life.generation > 1:
+            self.runtime.restarts += 1
             self.runtime.hub.restarted(place.address, life.generation - 1)
 
     async def start(self, place: Place) -> None:

@@ -61,6 +61,8 @@ class Root:
         self.trees: list[Place] = []
         self.escalated: list[BaseException] = []
         self.late_replies = 0
+        self.restarts = 0
+        self.crashes = 0
         self.tasks = 0
         self.context = copy_context()
         self.random = Random()  # noqa: S311  # jitter, no secret
@@ -283,6 +285,7 @@ class Root:
 
     def _log_crash(self, place: Place, exit: Exit, traceback: str, follows: str) -> None:
         if isinstance(exit, Failed):
+            self.crashes += 1
             facts = {"address": place.address, "exit": repr(exit), "attempt": place.generation, "follows": follows}
             log.error("%s crashed in life %d: %r; %s\n%s", place.address, place.generation, exit.error, follows, traceback, extra=facts)
 

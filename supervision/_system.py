@@ -25,7 +25,7 @@ from ._report import report
 from ._root import Root
 from ._session import Events, SessionRef
 from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor
-from ._tree import Tree, idle, snapshot
+from ._tree import SystemStatistics, Tree, idle, snapshot, statistics
 
 
 class System:
@@ -134,6 +134,10 @@ class System:
     def events(self, since: int | None = None) -> AbstractAsyncContextManager[Events]:
         """Follow everything that happens, after event `since` or from now on, until the system stops."""
         return aclosing(self._root.hub.follow(since, lambda _event: True, lambda _event: False))
+
+    def statistics(self) -> SystemStatistics:
+        """What there is now, and what has happened since it opened, in numbers."""
+        return statistics(self._root)
 
     def report(self) -> str:
         """The tree, who waits for whom, and the stack of every task: for a person who asks what hangs."""

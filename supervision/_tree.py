@@ -1,5 +1,6 @@
 """The tree as it stands at one moment, and as text."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,14 +11,37 @@ from actors._exit import Status
 
 @frozen
 class Node:
-    """One place: its address, what it is, where it stands, how many lives it had, how much mail is unread."""
+    """One place: its address, what it is, where it stands, which of its lives this is, its unread mail, whom it waits for."""
 
     address: str
     kind: str
     status: Status
     generation: int
     unread: int
+    waits: tuple[str, ...] = ()
     children: "tuple[Node, ...]" = ()
+
+    @property
+    def restarts(self) -> int:
+        """How often it was started again."""
+        return self.generation - 1
+
+
+@frozen
+class SystemStatistics:
+    """Counts of a system: now (`actors`, `sessions`, `calls`, `supervisors`, `zombies`, `unread`), and since it opened the rest."""
+
+    actors: int
+    sessions: int
+    calls: int
+    supervisors: int
+    zombies: int
+    unread: int
+    restarts: int
+    crashes: int
+    dead_letters: int
+    late_replies: int
+    events: int
 
 
 @frozen
@@ -51,6 +75,8 @@ def _drawn(nodes: tuple[Node, ...], indent: str) -> list[str]:
             facts.append(f"life {node.generation}")
         if node.unread:
             facts.append(f"{node.unread} unread")
+        if node.waits:
+            facts.append(f"waits for {', '.join(node.waits)}")
         lines.append(f"{indent}{'`-- ' if last else '|-- '}{node.address.rpartition('/')[2]} ({node.kind}: {', '.join(facts)})")
         lines += _drawn(node.children, indent + ("    " if last else "|   "))
     return lines
@@ -68,9 +94,24 @@ def _status(place: Any) -> Status:
 
 
 def _node(place: Any) -> Node:
-    unread = 0 if place.kind in {"call", "supervisor"} else place.mailbox.unread_count()
     children = tuple(_node(child) for child in (place.children or {}).values())
-    return Node(place.address, place.kind, _status(place), place.generation, unread, children)
+    waits = place.runtime.waits.targets(place.address)
+    return Node(place.address, place.kind, _status(place), place.generation, _unread(place), waits, children)
+
+
+def _unread(place: Any) -> int:
+    return 0 if place.kind in {"call", "supervisor"} else place.mailbox.unread_count()  # type: ignore[no-any-return]
+
+
+def statistics(root: Any) -> SystemStatistics:
+    """The counts of a system."""
+    places = list(root.router.places.values())
+    kinds = Counter(place.kind for place in places)
+    return SystemStatistics(
+        actors=kinds["actor"], sessions=kinds["session"], calls=kinds["call"], supervisors=kinds["supervisor"],
+        zombies=len(root.lives.zombies), unread=sum(_unread(place) for place in places), restarts=root.restarts, crashes=root.crashes,
+        dead_letters=root.dead_letters.total, late_replies=root.late_replies, events=root.hub.seq,
+    )  # fmt: skip
 
 
 def snapshot(root: Any) -> Tree:
