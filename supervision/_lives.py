@@ -86,7 +86,7 @@ class Lives:
         self._stop_clock(life)
         life.ready = True
         place.started = True
-        if place.spec.backoff is not None:
+        if place.spec.backoff is not None and place.kind == "actor":
             place.since = trio.current_time()
         place.status = Status.IDLE
         if place.ready is not None:
@@ -144,6 +144,9 @@ class Lives:
     # -------------------------------------------------------------- ending
     async def _end(self, place: Place, life: Life, exit: Exit) -> None:
         """Steps 3 to 9, in the life's own task."""
+        if place.outlives(exit):
+            self.bury(place, life, exit)
+            return
         if place.cleanup_by is None and (place.children or life.actor is not None):
             place.cleanup_by = trio.current_time() + place.spec.shutdown
             self._watch_clock(place, life, place.spec.shutdown)

@@ -96,6 +96,12 @@ class Place:
         set_here = None if self.limits is None else self.limits.max_wait
         return MAX_WAIT if set_here is None or isinstance(set_here, Inherit) else set_here
 
+    def standing(self) -> Status:
+        """Where it stands, as the tree and its ref show it."""
+        if self.status is Status.IDLE and self.life is not None and self.life.mail is not None:
+            return Status.RUNNING
+        return self.status
+
     # -------------------------------------------------------------- accepting
     def refusal(self) -> Exception | None:
         """Why it accepts no mail now, or None."""
@@ -137,6 +143,14 @@ class Place:
         self.since = 0.0
         self.attempts += 1
         return None if self.attempts > backoff.max_attempts else backoff.delay(self.attempts, draw)
+
+    def outlives(self, exit: Exit) -> bool:  # noqa: ARG002  # a session's does
+        """Whether this end of a life ends nothing but the life: children run on, no goodbye is said."""
+        return False
+
+    def survive(self, error: BaseException) -> bool:  # noqa: ARG002  # as above
+        """Whether it goes on although its restarts are used up."""
+        return False
 
     def left(self) -> Sequence[Envelope]:
         """Accepted mail that no life will handle, once the last one has ended."""

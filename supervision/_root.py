@@ -210,6 +210,8 @@ class Root:
             watcher.mailbox.accept(ended, FromActor(ended.address))
 
     def _tell_watchers(self, place: Place, exit: Exit, *, restarting: bool) -> None:
+        if place.kind == "session" and restarting:
+            return  # a restart of its loop is no end
         for watcher in tuple((place.watchers or {}).values()):
             self._tell(watcher, Ended(place.address, exit, restarting))
             if not restarting and watcher.watching is not None:
@@ -276,7 +278,10 @@ class Root:
         error = exit.error if isinstance(exit, Failed) else None
         spent = RestartIntensityExceeded(address=place.address, child=place.address, restarts=restarts, within=within, error=error)
         self._log_crash(place, exit, traceback, f"no more than {restarts} restarts: it has failed")
-        self.finish(place, Failed(spent))
+        if place.survive(spent):
+            self.lives.begin(place)
+        else:
+            self.finish(place, Failed(spent))
 
     @staticmethod
     def budget(place: Place) -> tuple[int, float]:

@@ -53,4 +53,4 @@ class Router:
         """The status of an address, also of one that ended."""
         if address in self.exits:
             return Status.FAILED if isinstance(self.exits[address], Failed) else Status.STOPPED
-        return self.find(address).status
+        return self.find(address).standing()

@@ -26,8 +26,8 @@ from actors._envelope import (
     UserMessage,
     split_address,
 )
-from actors._errors import AskTimeout, ConfigError, NotPermitted, RunFailed, SendRefused
-from actors._exit import Exit, Finished, Status, Stopped
+from actors._errors import ActorsError, AskTimeout, ConfigError, NotPermitted, RestartIntensityExceeded, RunFailed, SendRefused
+from actors._exit import Exit, Failed, Finished, Status, Stopped
 from actors._identity import Identity, current
 from actors._life import Life
 from actors._receive import ActorMailbox
@@ -40,7 +40,7 @@ from actors.events import Answer, AnyEvent, MailAccepted, MailDelivered, Refused
 from actors.store._api import Store
 
 from ._place import Place
-from ._spec import ChildSpec, check_name
+from ._spec import Backoff, ChildSpec, check_name
 
 _NO_MAIL = ActorMailbox("call")  # calls accept none; one box stands for all
 
@@ -212,7 +212,7 @@ class SessionPlace(Place):
     ref_type = SessionRef
 
     def __init__(self, runtime: Any, config: Config, state: State, store: Store, parent: Place | None) -> None:
-        spec = ChildSpec(config.agent, name=state.id.rpartition("/")[2])
+        spec = ChildSpec(config.agent, name=state.id.rpartition("/")[2], backoff=Backoff())
         super().__init__(runtime, state.id, spec, parent, copy_context(), store.mailbox(state.id))
         self.config = config
         self.state = state
@@ -221,6 +221,10 @@ class SessionPlace(Place):
         self.mailbox.max_hops = config.limits.max_hops
         self.mailbox.on_accept = self._accepted
         self.session = Session(config, state, store, self)
+
+    def standing(self) -> Status:
+        """The session's status; its loop's restarts do not show in it."""
+        return self.status if self.status is Status.STOPPING else self.state.status
 
     # -------------------------------------------------------------- accepting
     def _accepted(self, envelope: Any) -> None:
@@ -281,6 +285,17 @@ class SessionPlace(Place):
                     await self.session.store.commit(self.state, Commit(status=Status.STOPPED))
         return Stopped()
 
+    def outlives(self, exit: Exit) -> bool:
+        """A crash of the loop is no end: the calls run on, the agent is kept, the next life goes on from the last commit."""
+        return isinstance(exit, Failed) and self.started and self.asked is None and not self.runtime.closing
+
+    def survive(self, error: BaseException) -> bool:
+        """The loop crashed too often: its run has failed, the session has not."""
+        cause = error.error if isinstance(error, RestartIntensityExceeded) and error.error is not None else error
+        self.session.broken = f"{type(cause).__name__}: {cause}" if not isinstance(cause, ActorsError) else str(cause)
+        self.attempts = 0
+        return True
+
     def left(self) -> tuple[()]:
         """A session's unread mail stays with the session."""
         return ()
@@ -305,6 +320,14 @@ class SessionPlace(Place):
         place = (self.children or {}).get(call)
         if place is not None:
             self.runtime.lives.request_stop(place, "now", "cancelled")
+
+    def live_calls(self) -> Collection[str]:
+        """The calls whose tasks still run."""
+        return tuple(self.children or ())
+
+    def progressed(self) -> None:
+        """A completion was committed: failures before it no longer count."""
+        self.attempts = 0
 
     def attached(self, calls: Collection[str]) -> None:
         """The calls that the session waits for now."""
@@ -332,6 +355,10 @@ class CallPlace(Place):
         self.name = call
         self.run = run
         self.hops = hops
+
+    def standing(self) -> Status:
+        """A call runs from the start."""
+        return Status.RUNNING if self.status is Status.IDLE else self.status
 
     async def body(self, lives: Any, life: Life) -> Exit:
         """Run the tool."""

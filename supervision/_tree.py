@@ -82,21 +82,10 @@ def _drawn(nodes: tuple[Node, ...], indent: str) -> list[str]:
     return lines
 
 
-def _status(place: Any) -> Status:
-    if place.kind == "session":
-        status: Status = place.state.status
-        return status
-    if place.kind == "call" and place.status is Status.IDLE:
-        return Status.RUNNING
-    if place.kind == "actor" and place.life is not None and place.life.mail is not None and place.status is Status.IDLE:
-        return Status.RUNNING
-    return place.status  # type: ignore[no-any-return]
-
-
 def _node(place: Any) -> Node:
     children = tuple(_node(child) for child in (place.children or {}).values())
     waits = place.runtime.waits.targets(place.address)
-    return Node(place.address, place.kind, _status(place), place.generation, _unread(place), waits, children)
+    return Node(place.address, place.kind, place.standing(), place.generation, _unread(place), waits, children)
 
 
 def _unread(place: Any) -> int:

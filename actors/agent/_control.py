@@ -10,7 +10,7 @@
 `StopRun` is stamped with the run, `CancelAllAttached` with the calls that it meant when it was accepted: a replay hits no other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 
 from attrs import evolve
@@ -45,7 +45,7 @@ def apply_order(turn: Turn, state: State, envelope: Envelope) -> Applied:
         back = Status.RUNNING if running else Status.IDLE if state.run else Status.READY
         return Applied(Commit(control_cursor=seq, status=back))
     if isinstance(action, Resume) and state.status is Status.FAILED:
-        turn.retrying = True
+        turn.retrying = turn.again = True
         return Applied(Commit(control_cursor=seq, status=Status.IDLE))
     if isinstance(action, StopRun) and running and action.run in {None, state.run}:
         return _stop(turn, state, envelope)
@@ -93,21 +93,30 @@ def cancel(turn: Turn, state: State, call: str, why: str) -> Applied:
     return Applied(_cutting(state, gone, Commit()), gone)
 
 
-def recover(turn: Turn, state: State) -> Commit | None:
-    """Take up what an earlier activation left. A call without an outcome is `orphaned`: it may have run."""
+def recover(turn: Turn, state: State, live: Collection[str]) -> Commit | None:
+    """Take up what an earlier loop left; `live` are the calls that still run.
+
+    A call that had begun and runs no more is `orphaned`: it may have run. One that had not begun is queued. A request
+    without an answer is made again and does not count as a round.
+    """
     last = state.items[-1] if state.items else None
+    known = {call.id: call for call in turn.open}
     turn.open = []
     if isinstance(last, AssistantItem) and last.calls:
-        turn.open = [OpenCall(call.id, call.tool, None, inf, state="final") for call in last.calls]
         turn.phase = Phase.CALLS
+        turn.asked = {call.id: call for call in last.calls}
+        turn.open = [known.get(call.id) or OpenCall(call.id, call.tool, None, inf, state="running") for call in last.calls]
     elif state.status in {Status.RUNNING, Status.WAITING}:
         turn.phase = Phase.ANSWERED if isinstance(last, AssistantItem) else Phase.MODEL
-    lost = [row for row in state.calls.values() if not row.final]
+        turn.again = turn.phase is Phase.MODEL
+    waiting = {call.id for call in turn.open if call.wait is not None}
+    lost = [row for row in state.calls.values() if row.status == "started" and row.id not in live and row.id not in waiting]
+    for call in turn.open:
+        call.state = "queued" if state.calls[call.id].status == "issued" else call.state
     if not lost:
         return None
     rows = tuple(ended(row, Outcome("orphaned")) for row in lost)
-    attached = {call.id for call in turn.open}
-    return Commit(calls=rows, mail=tuple(finished(state, row) for row in rows if row.id not in attached))
+    return Commit(calls=rows, mail=tuple(finished(state, row) for row in rows))
 
 
 # ------------------------------------------------------------------ small parts

@@ -56,6 +56,14 @@ class Home(Protocol):
         """Cancel a call's task, if it still runs."""
         ...
 
+    def live_calls(self) -> Collection[str]:
+        """The calls whose tasks still run."""
+        ...
+
+    def progressed(self) -> None:
+        """A completion was committed: failures before it no longer count."""
+        ...
+
     def attached(self, calls: Collection[str]) -> None:
         """Note which calls the session waits for now."""
         ...
@@ -76,6 +84,7 @@ class Session:
         self.box: Mailbox = store.mailbox(state.id)
         self.answers = Answers()
         self.agent: Agent | None = None
+        self.broken: str | None = None  # why the loop was not started again: its run has failed
         self.progress: dict[str, deque[Any]] = {}
         self.started: dict[str, datetime] = {}
         self.toolbox: Collection[str] = frozenset(config.toolbox)
@@ -87,13 +96,20 @@ class Session:
 
     # -------------------------------------------------------------- the loop
     async def run(self, life: Life, on_ready: Callable[[Life], None]) -> None:
-        """Serve the session until the life is cancelled."""
-        self.agent = life.actor = self.config.agent()
-        self.agent._life = life  # noqa: SLF001  # the runtime's end of the actor
-        self.agent.deps = self.config.deps
-        await self.agent.on_start()
+        """Serve the session until the life is cancelled. Raises what crashes the loop; the next life goes on from the last commit."""
+        if self.agent is None:
+            agent = self.config.agent()
+            agent._life = life  # noqa: SLF001  # the runtime's end of the actor
+            agent.deps = self.config.deps
+            await agent.on_start()
+            self.agent = agent
+        self.agent._life = life  # noqa: SLF001
+        life.actor = self.agent
         await self._recover()
         on_ready(life)
+        if self.broken is not None:
+            reason, self.broken = self.broken, None
+            await self._fail(reason)
         while True:
             await self._step()
 
@@ -115,7 +131,7 @@ class Session:
 
     async def _recover(self) -> None:
         """What an earlier activation left: calls without a result are answered, and an unanswered user item is asked again."""
-        commit = recover(self.turn, self.state)
+        commit = recover(self.turn, self.state, self.home.live_calls())
         if commit is not None:
             await self.store.commit(self.state, commit)
 
@@ -283,11 +299,13 @@ class Session:
         self._emit(events.TurnStarted, round=self.state.rounds)
         request = self._request(wrap_up=self.turn.wrapped_up)
         self._validator.check_request(request.transcript)
-        completion, failure = await self._complete(request)
-        if failure is not None:
-            await self._fail(failure)
-        elif completion is not None:
+        completion, error = await self._complete(request)
+        if completion is not None:
             await self._take(completion)
+        elif isinstance(error, ModelError) and not error.retryable:
+            await self._fail(str(error))
+        elif error is not None:
+            raise error
 
     def _request(self, *, wrap_up: bool) -> Request:
         options = dict(self.config.model_options)
@@ -296,9 +314,9 @@ class Session:
             self._instructions, tuple(self.state.items), self.config.schemas, "none" if wrap_up else choice, options
         )
 
-    async def _complete(self, request: Request) -> tuple[Completion | None, str | None]:
+    async def _complete(self, request: Request) -> tuple[Completion | None, Exception | None]:
         """A completion; or (None, why there is none); or (None, None) if the run was stopped while it was made."""
-        failure = None
+        error: Exception | None = None
         for model in self.config.models:
             with trio.CancelScope() as scope:
                 watch = self.box.watch_for(self.state.control_cursor, self._stops, scope.cancel)
@@ -308,11 +326,10 @@ class Session:
                     self.box.forget(watch)
                 if error is None:
                     return completion, None
-                failure = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
             self._emit(events.Interrupted)
             if scope.cancelled_caught:
                 return None, None
-        return None, failure
+        return None, error
 
     def _stops(self, envelope: Envelope) -> bool:
         body = envelope.body
@@ -339,6 +356,7 @@ class Session:
             await self._fail(done.failure)
             return
         await self._commit(done.commit)
+        self.home.progressed()
         self._emit(events.UsageReported, usage=completion.usage)
         for call in done.announced:
             self._emit(events.ToolStarted, call=call.id, tool=call.tool, arguments=call.arguments)

@@ -76,6 +76,7 @@ class Turn:
     wrapped_up: bool = False  # the request in progress, or the last one, was told to wrap up
     nudging: bool = False
     retrying: bool = False  # `Resume` after a failure
+    again: bool = False  # the next request was made before and got no answer
 
     # -------------------------------------------------------------- next
     def next(self, state: State, mail: Sequence[Envelope], now: float) -> Action:
@@ -228,11 +229,11 @@ class Turn:
             status=Status.RUNNING,
             run=state.run + 1 if begins else None,
             turn=state.turn + 1,
-            rounds=rounds + 1,
+            rounds=rounds + (not self.again or folded.person),
             hops=_hops(state, folded, begins=begins),
         )
         self.open = []
-        self.nudging = self.retrying = False
+        self.nudging = self.retrying = self.again = False
         self.phase = Phase.MODEL
         return Ask(commit, folded.mail, nudge, begins)
 
