@@ -24,9 +24,6 @@ STUBS = {
     "supervision": API / "supervision" / "__init__.pyi",
 }
 NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter)`
-    "trees: every strategy, group restarts, backoff, limits enforced, tools for users' tests": """
-        supervision.SystemStatistics supervision.System.statistics supervision.open_system(hard_deadline)
-    """,
     "calls, interrupts and providers whole": """
         actors.MCPServer actors.Inbox actors.Agent.inbox actors.Agent.interrupt_completions
         actors.Agent.pause_cancels_calls actors.Agent.resume_on_any_mail actors.Agent.mail_in_tool_result

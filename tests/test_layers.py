@@ -110,8 +110,10 @@ supervision._dead           mail that nobody will handle
 supervision._hub            events and their readers
 supervision._supervisor     a supervisor at work
 supervision._lives          how a life begins, ends, and what follows
-supervision._root           one nursery, one router
 supervision._tree           the tree at one moment, and as text
+supervision._report         what hangs, told to a person
+supervision._waits          who waits for whom
+supervision._root           one nursery, one router
 supervision._portal         the way in for foreign threads
 supervision._system         the block that everything lives in
 supervision._runner         a whole program in one call
