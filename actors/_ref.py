@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 import trio
@@ -84,6 +85,7 @@ class Runtime(Protocol):
 
     deadlines: Deadlines
     waits: Waits
+    thread: int
     token: trio.lowlevel.TrioToken
 
     def place(self, address: str) -> Any:
@@ -130,12 +132,13 @@ def unpickled(cls: type[ActorRef], address: str) -> ActorRef:
 class ActorRef:
     """An actor's address in a system. Cheap to make and to keep; usable from any task of the system's trio run."""
 
-    __slots__ = ("_address", "_box", "_runtime", "__weakref__")  # fmt: skip
+    __slots__ = ("_address", "_box", "_runtime", "_thread", "__weakref__")  # fmt: skip
 
     def __init__(self, address: str, runtime: Runtime | None = None) -> None:
         self._address = address
         self._runtime = runtime
-        self._box: Mailbox | None = None
+        self._box: Mailbox | None = None  # once a send went through all checks, and only where there are no others
+        self._thread = 0
 
     @property
     def address(self) -> str:
@@ -173,13 +176,18 @@ class ActorRef:
             IdConflict: You used `id` for another body.
             UnknownRecipient: Nobody has this address; the error names near ones.
             RecipientStopped: It ended for good.
+            RuntimeError: This is not the trio thread.
             Fenced: The life that sends has ended.
             trio.WouldBlock: The recipient is stored durably; use `send`.
         """
         box = self._box
         identity = current.get()
-        if box is None or box.closed or id is not None or interrupt or identity.revoked or identity is STRANGER:
+        if (
+            box is None or box.closed or id is not None or interrupt or identity.revoked or identity is STRANGER
+            or get_ident() != self._thread
+        ):  # fmt: skip
             place = self._place()
+            self._check_thread()
             priority = INTERRUPT if interrupt else NORMAL
             receipt = place.admit(identity.check(), body, id=id, priority=priority, token=None)
             self._remember(place)
@@ -188,6 +196,11 @@ class ActorRef:
 
     def _remember(self, place: Place) -> None:
         self._box = place.mailbox
+        self._thread = get_ident()
+
+    def _check_thread(self) -> None:
+        if get_ident() != self._system().thread:
+            raise RuntimeError(f"{self._address} was written to from a foreign thread; use send_from_thread, or a portal")
 
     async def send(self, body: object, *, id: str | None = None, interrupt: bool = False, wait: float = 0.0) -> Receipt:
         """As `send_nowait`, and durable where the recipient is when it returns; waits up to `wait` seconds for room.

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import count
 from math import inf
 from random import Random
+from threading import get_ident
 from typing import Any
 
 import trio
@@ -14,7 +15,7 @@ from trio.lowlevel import enable_ki_protection
 
 from actors._deadlines import Deadlines
 from actors._envelope import Envelope, FromActor, Receipt
-from actors._errors import ActorStopped, ConfigError, RecipientStopped, RestartIntensityExceeded
+from actors._errors import ActorsError, ActorStopped, ConfigError, LimitExceeded, RecipientStopped, RestartIntensityExceeded
 from actors._exit import Ended, Exit, Failed, Status, Stopped
 from actors._life import Life
 from actors._limits import Limits
@@ -56,6 +57,8 @@ class Root:
         self.dead_letters = DeadLetters(self._resend)
         self.nursery: trio.Nursery
         self.token: trio.lowlevel.TrioToken
+        self.thread = get_ident()
+        self.over = False
         self.body_scope = trio.CancelScope()
         self.closing = False
         self.trees: list[Place] = []
@@ -71,7 +74,9 @@ class Root:
 
     # -------------------------------------------------------------- what refs and lives ask for
     def place(self, address: str) -> Place:
-        """The place of an address."""
+        """The place of an address. Raises as `Router.find`; `ActorsError` after the system's block was left."""
+        if self.over and address not in self.router.exits:
+            raise ActorsError(f"the system {self.name!r} is over; use refs inside its block")
         return self.router.find(address)
 
     def status_of(self, address: str) -> Status:
@@ -133,6 +138,9 @@ class Root:
         """`Actor.spawn`: a child of the place whose life this is, and a watch on it."""
         life.check()
         parent = self.lives.running[life]
+        most = None if parent.limits is None else parent.limits.max_children
+        if isinstance(most, int) and len(parent.children or ()) >= most:
+            raise LimitExceeded(f"{parent.address} has {most} live children, as many as max_children allows; stop one first")
         place = self.seat(ChildSpec(factory, *args, name=name or self.new_name(), **how), parent)
         self._add_watch(place, parent)
         with waiting(self, place.address):

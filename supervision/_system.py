@@ -190,6 +190,7 @@ class _Opening(AbstractAsyncContextManager[System]):
         interrupts = await self._stop()
         self._clock.cancel()
         root.hub.close()
+        root.over = True
         await self._manager.__aexit__(None, None, None)
         current.reset(self._before)
         raised = [*root.escalated, *interrupts]
