@@ -1,0 +1,1 @@
+"""Sessions: what one keeps, what its turn decides, what its loop does."""
