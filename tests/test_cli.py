@@ -33,6 +33,22 @@ class WrongModel(Agent):
 
 class NotAnAgent: pass
 '''
+BARE = """
+from actors import Agent, tool
+
+class Bare(Agent):
+    @tool
+    def look(self, where): return "here"
+"""
+FRAIL = """
+from actors import Agent
+
+class Frail(Agent):
+    model = "openai:fake"
+
+    async def on_start(self):
+        raise ConnectionError("no database")
+"""
 READ_PROD = Answer(calls=[("read_log", {"name": "prod"})])
 
 
@@ -40,6 +56,8 @@ READ_PROD = Answer(calls=[("read_log", {"name": "prod"})])
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with a module `desk`, and an environment without keys."""
     (tmp_path / "desk.py").write_text(DESK)
+    (tmp_path / "bare.py").write_text(BARE)
+    (tmp_path / "frail.py").write_text(FRAIL)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "desk", raising=False)
@@ -215,6 +233,17 @@ async def test_sigterm_is_an_ordered_stop(desk: Path) -> None:
     assert "Traceback" not in run.seen
 
 
+async def test_a_reader_who_has_seen_enough_ends_it(desk: Path) -> None:
+    """`postroom run ... | head -1` is no crash."""
+    async with fake_chat(READ_PROD, Answer(text="Done.")) as chat:
+        with trio.fail_after(30):
+            shell = f"{COMMAND[0]} -m supervision run desk:Clerk x </dev/null | head -1"
+            done = await trio.run_process(
+                shell, shell=True, capture_stdout=True, capture_stderr=True, env=environment(chat.url)
+            )
+    assert (done.stdout.decode(), done.stderr) == ("✉ you: x\n", b"")
+
+
 async def test_a_refusal_of_the_provider_is_an_exit_code_and_a_reason(desk: Path) -> None:
     """A script sees that it failed, a person sees why."""
     async with fake_chat(Answer(status=400, message="this model knows no such thing")) as chat:
@@ -230,6 +259,7 @@ WRONG = {
     "run desk:NotAnAgent x": "NotAnAgent in desk is no Agent",
     "run desk x": "module:Agent",
     "run desk:NoModel x": "model",
+    "run bare:Bare x": "parameter `where` has no annotation",
     "run desk:WrongModel x": "did you mean openai:gpt?",
     "run desk:Clerk x --model gpt": "openai:gpt",
     "run desk:Clerk": "the following arguments are required: task",
@@ -246,6 +276,12 @@ def test_wrong_use_is_one_screen_that_says_what_to_do(desk: Path, words: str, ca
     assert WRONG[words] in told
     assert "Traceback" not in told
     assert len(told.splitlines()) <= 24
+
+
+def test_an_agent_that_does_not_start_is_told_in_a_line(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its author knows where to look: the error is theirs."""
+    code, _, told = in_process("run frail:Frail x", capsys)
+    assert (code, told) == (1, "postroom: frail-1 did not start: ConnectionError: no database\n")
 
 
 async def test_a_missing_key_is_told_by_name(desk: Path) -> None:

@@ -25,7 +25,10 @@ def run_agent(agent: type[Agent], task: str, *, model: str | None, as_json: bool
 
     async def hold(system: System) -> int:
         session = await system.open(agent, **options)
-        return await Conversation(session, show, note).hold(task)
+        try:
+            return await Conversation(session, show, note).hold(task)
+        except BaseExceptionGroup as group:
+            raise lone(group) from None
 
     code = run(hold)
     screen.end_line()
@@ -41,3 +44,10 @@ def print_json(event: AnyEvent) -> None:
 def print_note(text: str) -> None:
     """What is no event does not go where events go."""
     sys.stderr.write(f"{text}\n")
+
+
+def lone(error: BaseException) -> BaseException:
+    """The one error in groups of one: a nursery wraps what a person can only use bare."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -12,11 +12,17 @@ from actors.events import Answer, AnyEvent, Interrupted, TextDelta, ToolStarted,
 from ._lines import line
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to whoever runs us to end in order."""
+        raise BrokenPipeError
+
+
 @define(eq=False)
 class Screen:
     """Draws events in the order they come."""
 
-    console: Console = field(factory=lambda: Console(highlight=False, soft_wrap=True))
+    console: Console = field(factory=lambda: _Console(highlight=False, soft_wrap=True))
     _tools: dict[str, str] = field(factory=dict, init=False)
     _within: bool = field(default=False, init=False)  # the last thing printed has not ended its line
     _streamed: bool = field(default=False, init=False)  # this turn's words were shown as they came

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 
-from actors import Agent, ConfigError
+from actors import ActorsError, Agent, ConfigError
 
 EXAMPLE = "supervision.examples.investigator:Investigator"
 
@@ -44,6 +44,8 @@ def _imported(name: str) -> ModuleType:
             "run from the folder that holds it, or install it"
         ) from None
     except Exception as error:  # noqa: BLE001  # foreign code at its import may raise anything; its author reads one screen
+        if isinstance(error, ActorsError):  # it says what to do; where we noticed is no news
+            raise ConfigError(f"importing {name}: {error}") from None
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
         place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if len(frames) > 1 else ""
         if isinstance(error, SyntaxError):
