@@ -1,12 +1,14 @@
-"""One round of one contestant: `python -m benchmarks._child scenario contestant n` prints one line of JSON.
+"""A contestant's process: `python -m benchmarks._child scenario contestant`.
 
-The only place that loads a peer, and it loads that one alone.
+Each line of its input is a count, each line of its output what a round of so much work found, in JSON. This is the only
+place that loads a peer, and it loads that one alone.
 """
 
 import importlib
 import importlib.util
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable
 
@@ -28,12 +30,17 @@ def contestant(scenario: str, key: str) -> Callable[[int], Measured]:
     return function  # type: ignore[no-any-return]  # found by name
 
 
-def main(scenario: str, key: str, n: int) -> None:
-    """Measure and tell."""
+def main(scenario: str, key: str) -> None:
+    """Measure a round for each line."""
     pin()
-    measured = contestant(scenario, key)(n)
-    print(json.dumps({"done": measured.done, "intended": n, "figures": dict(measured.figures), "busy": measured.busy}))
+    measure = contestant(scenario, key)
+    with os.fdopen(os.dup(1), "w") as out:
+        os.dup2(2, 1)  # what a library prints is not ours to parse
+        for line in sys.stdin:
+            measured = measure(n := int(line))
+            told = {"done": measured.done, "intended": n, "figures": dict(measured.figures), "busy": measured.busy}
+            print(json.dumps(told), file=out, flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2])

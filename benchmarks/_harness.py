@@ -2,18 +2,21 @@
 
 A process of its own, so that no contestant inherits another's threads, imports or fragmented memory. One CPU, because
 libraries built on threads swing several times over with the luck of where their threads land. In turns (ours, twin,
-peer, ours, …), so that a slow minute of the machine falls on all of them. And a row is shown only if all the work that
-was meant to be done was done: a fast number for lost messages is no number.
+peer, ours, …), with short rounds and processes that wait for their turn, so that what is compared ran a moment apart:
+a slow second of the machine falls on all of them. And a row is shown only if all the work that was meant to be done
+was done: a fast number for lost messages is no number.
 """
 
 import json
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
 from attrs import Factory, define, field, frozen
 
@@ -48,17 +51,68 @@ class Round:
 Measure = Callable[[Scenario, Contestant, int], Round]
 
 
-def in_own_process(scenario: Scenario, contestant: Contestant, n: int) -> Round:
-    """Measure one round in a fresh interpreter."""
-    command = [sys.executable, "-m", "benchmarks._child", scenario.name, contestant.key, str(n)]
-    try:
-        child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE, check=False)
-    except subprocess.TimeoutExpired:
-        return Round(0, n, error=f"not done after {DEADLINE:.0f} s")
-    if child.returncode:
-        return Round(0, n, error=(child.stderr.strip().splitlines() or [f"exit code {child.returncode}"])[-1])
-    told = json.loads(child.stdout.splitlines()[-1])
-    return Round(told["done"], n, told["figures"], busy=told["busy"])
+class Child:
+    """A contestant's process: it runs a round whenever it is told to."""
+
+    def __init__(self, scenario: Scenario, contestant: Contestant) -> None:
+        self._stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115  # `close` does; a file, for a pipe that nobody reads fills up
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks._child", scenario.name, contestant.key],
+            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, text=True,
+        )  # fmt: skip
+
+    def round(self, n: int) -> Round:
+        """Have it do `n` pieces of work."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        clock = threading.Timer(DEADLINE, self._process.kill)
+        clock.start()
+        try:
+            self._process.stdin.write(f"{n}\n")
+            self._process.stdin.flush()
+            told = self._process.stdout.readline()
+        except BrokenPipeError:
+            told = ""
+        finally:
+            clock.cancel()
+        if not told:
+            return Round(0, n, error=self._last_words())
+        found = json.loads(told)
+        return Round(found["done"], n, found["figures"], busy=found["busy"])
+
+    def _last_words(self) -> str:
+        code = self._process.wait()
+        self._stderr.seek(0)
+        said = self._stderr.read().strip().splitlines()
+        return said[-1] if said else f"exit code {code}, without a word"
+
+    def close(self) -> None:
+        """End it."""
+        self._process.communicate()
+        self._stderr.close()
+
+
+class Processes:
+    """Measures every contestant in its own process, kept from round to round unless the scenario wants fresh ones."""
+
+    def __init__(self) -> None:
+        self._children: dict[Contestant, Child] = {}
+
+    def __call__(self, scenario: Scenario, contestant: Contestant, n: int) -> Round:
+        child = self._children.pop(contestant, None) or Child(scenario, contestant)
+        found = child.round(n)
+        if scenario.fresh or found.error:
+            child.close()
+        else:
+            self._children[contestant] = child
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for child in self._children.values():
+            child.close()
 
 
 def pin() -> None:
@@ -118,10 +172,13 @@ def run(
     *,
     peers: bool = False,
     quick: bool = False,
-    measure: Measure = in_own_process,
+    measure: Measure | None = None,
     progress: Callable[[str], object] = str,
 ) -> Report:
     """Run one scenario. Budgets are judged on full runs only: a quick one shows that it works, not how fast."""
+    if measure is None:
+        with Processes() as processes:
+            return run(scenario, peers=peers, quick=quick, measure=processes, progress=progress)
     n, rounds = (scenario.quick, 1) if quick else (scenario.n, scenario.rounds)
     taking_part = [contestant for contestant in scenario.contestants if peers or contestant.kind != "peer"]
     rounds_of: dict[Contestant, list[Round]] = {contestant: [] for contestant in taking_part}

@@ -88,6 +88,7 @@ class Scenario:
         n: Pieces of work a round.
         quick: The same with `--quick`.
         rounds: How often each contestant runs; they take turns.
+        fresh: Each round in a new process: what is measured is left behind in an old one.
         absent: Which usual peers do not take part, and why.
     """
 
@@ -99,5 +100,6 @@ class Scenario:
     contestants: tuple[Contestant, ...]
     budgets: tuple[Budget, ...] = Factory(tuple)
     unit: Unit = "us"
-    rounds: int = 5
+    rounds: int = 15
+    fresh: bool = False
     absent: str = ""

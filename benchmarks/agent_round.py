@@ -109,6 +109,7 @@ SCENARIO = Scenario(
     question="A scripted model, one tool call a round, in one session.",
     piece="round",
     n=ROUNDS,
+    rounds=7,
     quick=20,
     contestants=(
         OURS,

@@ -74,6 +74,7 @@ SCENARIO = Scenario(
     quick=100,
     rounds=3,
     unit="KB",
+    fresh=True,
     contestants=(
         ACTOR,
         Contestant("actor_traced", "idle actor, traced"),

@@ -29,8 +29,7 @@ SCENARIO = Scenario(
     name="spawn",
     question="One actor after the other, each ready before the next, all kept.",
     piece="actor",
-    n=2_000,
-    rounds=7,
+    n=500,
     quick=200,
     contestants=(
         OURS,

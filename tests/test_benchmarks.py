@@ -9,7 +9,7 @@ import pytest
 from benchmarks.__main__ import NAMES, scenarios
 from benchmarks._budget import judge, promise, ratios
 from benchmarks._cli import main
-from benchmarks._harness import Measure, Round, in_own_process, run
+from benchmarks._harness import Measure, Processes, Round, run
 from benchmarks._scenario import ASYNCIO, OURS, AtLeast, AtMost, Budget, Contestant, Scenario
 from benchmarks._table import draw, figure
 
@@ -161,7 +161,8 @@ def test_json_holds_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_contestant_that_breaks_says_how() -> None:
     """Its last words are the row."""
     broken = Contestant("no_such_function", "broken")
-    assert "no_such_function" in (in_own_process(scenarios()[0], broken, 1).refusal or "")
+    with Processes() as measure:
+        assert "no_such_function" in (measure(scenarios()[0], broken, 1).refusal or "")
 
 
 @pytest.mark.parametrize("name", NAMES)
