@@ -6,7 +6,7 @@ and survives every restart of the actor behind it, because it leads to the addre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload
@@ -265,7 +265,7 @@ class ActorRef:
         finally:
             runtime.waits.leave(identity.address, self._address)
 
-    def _asked(self, identity: Identity, body: object, timeout: float | None, runtime: Runtime) -> Coroutine[Any, Any, Any]:
+    def _asked(self, identity: Identity, body: object, timeout: float | None, runtime: Runtime) -> Awaitable[Any]:
         """Send the message with a reply token; what is returned waits for the answer."""
         box = self._box
         token = ReplyToken(self._address, timeout, runtime.deadlines)
@@ -275,7 +275,7 @@ class ActorRef:
             self._remember(place)
         else:
             box.post(body, identity.sender, identity.hops, token)
-        return token.wait()
+        return token.park()
 
     # -------------------------------------------------------------- ending
     async def stop(self, mode: StopMode = "now") -> Exit:

@@ -5,6 +5,7 @@ An answer is not mail to the asker: it resolves a token that travels beside the 
 The token carries the asker's deadline, so that an ask nobody waits for any more is skipped unhandled.
 """
 
+from collections.abc import Awaitable
 from typing import Any, Final
 
 import outcome
@@ -53,15 +54,21 @@ class ReplyToken:
         """Whether it was answered or failed."""
         return not self._open and not self.gone
 
-    async def wait(self) -> Any:
-        """The answer, or the failure it was settled with; `AskTimeout` when the time is over. Cancelling drops the answer."""
+    def park(self) -> Awaitable[Any]:
+        """What to await for the answer, or the failure it was settled with; `AskTimeout` when the time is over.
+
+        It counts from now. Cancelling drops the answer.
+        """
         if self._early is not None:
-            await trio.lowlevel.checkpoint()
-            return self._early.unwrap()
+            return self._settled_early(self._early)
         self._task = trio.lowlevel.current_task()
         if self.timeout is not None:
-            self._entry = self._deadlines.after(self.timeout, self._expire)
-        return await trio.lowlevel.wait_task_rescheduled(self._abort)
+            self._entry = self._deadlines.add(trio.current_time() + self.timeout, self._expire)
+        return trio.lowlevel.wait_task_rescheduled(self._abort)
+
+    async def _settled_early(self, result: "outcome.Outcome[Any]") -> Any:
+        await trio.lowlevel.checkpoint()
+        return result.unwrap()
 
     @enable_ki_protection
     def answer(self, value: Any) -> bool:
