@@ -69,7 +69,7 @@ class Lives:
         if place.spec.init_timeout != inf:
             self._clocks[life] = self.runtime.deadlines.after(place.spec.init_timeout, partial(self._not_ready, place, life))
         self.runtime.tasks += 1
-        place.context.run(partial(self.runtime.nursery.start_soon, self._run, place, life, name=place.address))
+        place.context.run(partial(self.runtime.nursery.start_soon, self.run, place, life, name=place.address))
         return life
 
     def _not_ready(self, place: Place, life: Life) -> None:
@@ -113,7 +113,8 @@ class Lives:
 
     # -------------------------------------------------------------- running
     @enable_ki_protection
-    async def _run(self, place: Place, life: Life) -> None:
+    async def run(self, place: Place, life: Life) -> None:
+        """The task of a life."""
         current.set(life)
         exit: Exit | None = None
         try:

@@ -20,6 +20,8 @@ from actors.store._api import Store
 from actors.store.memory import MemoryStore
 
 from ._dead import DeadLetters
+from ._held import LoopWatch
+from ._lives import Lives
 from ._portal import Portal
 from ._report import report
 from ._root import Root
@@ -168,6 +170,7 @@ class _Opening(AbstractAsyncContextManager[System]):
         self._root = Root(name, store, limits, hard_deadline)
         self._manager = trio.open_nursery()
         self._clock = trio.CancelScope(shield=True)
+        self._watch = LoopWatch(Lives.run.__code__)
 
     @enable_ki_protection
     async def __aenter__(self) -> System:
@@ -177,6 +180,7 @@ class _Opening(AbstractAsyncContextManager[System]):
         root.nursery = await self._manager.__aenter__()
         root.nursery.start_soon(self._run_clock, name=f"{root.name} (deadlines)")
         root.body_scope.__enter__()
+        self._watch.start()
         return System(root)
 
     async def _run_clock(self) -> None:
@@ -188,6 +192,7 @@ class _Opening(AbstractAsyncContextManager[System]):
         root = self._root
         absorbed = bool(root.body_scope.__exit__(kind, error, trace))
         interrupts = await self._stop()
+        self._watch.stop()
         self._clock.cancel()
         root.hub.close()
         root.over = True
