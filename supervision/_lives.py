@@ -182,7 +182,9 @@ class Lives:
             with trio.CancelScope(shield=True, deadline=place.cleanup_by) as scope:
                 await on_stop(life.actor, exit)
             if scope.cancelled_caught:
-                log.warning("%s: on_stop was cut off after %g s", place.address, place.spec.shutdown, extra={"address": place.address})
+                log.warning(
+                    "%s: on_stop was cut off after %g s", place.address, place.spec.shutdown, extra={"address": place.address}
+                )
         except BaseException as error:  # noqa: BLE001  # a cleanup's failure is this life's
             failed = verdict(error)
             if isinstance(failed, Failed):
@@ -205,10 +207,8 @@ class Lives:
         self._settle(place, life, exit)
         for entry in life.timers.values():
             self.runtime.deadlines.drop(entry)
-        for address in place.watching or ():
-            self.runtime.forget_watch(address, place)
-        place.watching = None
-        self.runtime.after(place, life, exit, text)
+        self.runtime.watches.drop_all(place)
+        self.runtime.succession.after(place, life, exit, text)
 
     def _settle(self, place: Place, life: Life, exit: Exit) -> None:
         """Step 6: the message in progress, what its `receive` took, and the replies this life still owed."""
@@ -228,7 +228,12 @@ class Lives:
 
     def _again(self, place: Place, seq: int, exit: Exit) -> bool:
         """Whether a message that was being handled in a crash is handled once more (`max_deliveries`)."""
-        if place.spec.max_deliveries == 1 or not isinstance(exit, Failed) or place.asked is not None or seq <= place.mailbox.cursor:
+        if (
+            place.spec.max_deliveries == 1
+            or not isinstance(exit, Failed)
+            or place.asked is not None
+            or seq <= place.mailbox.cursor
+        ):
             return False
         counts = place.deliveries = place.deliveries or {}
         counts[seq] = counts.get(seq, 1) + 1
@@ -256,15 +261,17 @@ class Lives:
         place.mailbox.close(lambda: RecipientStopped(address=place.address, exit=Stopped("stopping")))
         life = place.life
         if life is None:
-            self.runtime.finish(place, Stopped(reason))
+            self.runtime.succession.finish(place, Stopped(reason))
             return
         place.status = Status.STOPPING
         if mode == "drain" and life.ready and place.kind == "actor":
             life.draining = True
             place.mailbox.nudge()
-            self._clocks[life] = self.runtime.deadlines.after(place.spec.shutdown, partial(self.request_stop, place, "now", "drained too long"))
+            self._clocks[life] = self.runtime.deadlines.after(
+                place.spec.shutdown, partial(self.request_stop, place, "now", "drained too long")
+            )
             return
-        self.runtime.fail_asks(place, Stopped("stopping"), skip=life.mail)
+        self.runtime.succession.fail_asks(place, Stopped("stopping"), skip=life.mail)
         if mode == "kill":
             self._kill(place, life)
         else:

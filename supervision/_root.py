@@ -3,9 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
-from functools import partial
 from itertools import count
-from math import inf
 from random import Random
 from threading import get_ident
 from typing import Any
@@ -14,9 +12,9 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from actors._deadlines import Deadlines
-from actors._envelope import Envelope, FromActor, Receipt
-from actors._errors import ActorsError, ActorStopped, ConfigError, LimitExceeded, RecipientStopped, RestartIntensityExceeded
-from actors._exit import Ended, Exit, Failed, Status, Stopped
+from actors._envelope import Envelope, Receipt
+from actors._errors import ActorsError, ConfigError, LimitExceeded, RecipientStopped
+from actors._exit import Status, Stopped
 from actors._life import Life
 from actors._limits import Limits
 from actors._ref import ActorRef, waiting
@@ -26,16 +24,16 @@ from actors.store._api import Store
 
 from ._dead import DeadLetter, DeadLetters
 from ._hub import Hub
-from ._intensity import Window
 from ._lives import Lives
 from ._place import Place
 from ._report import report as report_hung
 from ._router import Router
 from ._session import SessionPlace, SessionRef, check_session_id
-from ._spec import Backoff, ChildSpec, Factory, Supervisor
-from ._strategy import RESTARTS
-from ._supervisor import SupervisorPlace, report
+from ._spec import ChildSpec, Factory, Supervisor
+from ._succession import Succession
+from ._supervisor import SupervisorPlace
 from ._waits import Waits
+from ._watch import Watches
 
 log = logging.getLogger("postroom.supervision")
 
@@ -54,6 +52,8 @@ class Root:
         self.router = Router()
         self.hub = Hub()
         self.lives = Lives(self)
+        self.watches = Watches(self.router, self.lives.running)
+        self.succession = Succession(self)
         self.dead_letters = DeadLetters(self._resend)
         self.nursery: trio.Nursery
         self.token: trio.lowlevel.TrioToken
@@ -108,7 +108,11 @@ class Root:
     def seat(self, spec: ChildSpec | Supervisor, parent: Place | None) -> Place:
         """Make the place of a child; it has its address from here on."""
         address = spec.name if parent is None else f"{parent.address}/{spec.name}"
-        context = (self.context if parent is None else parent.context).copy() if isinstance(parent, SupervisorPlace) else copy_context()
+        context = (
+            (self.context if parent is None else parent.context).copy()
+            if isinstance(parent, SupervisorPlace)
+            else copy_context()
+        )
         place = (SupervisorPlace if isinstance(spec, Supervisor) else Place)(self, address, spec, parent, context)
         place.limit(self._limits_of(spec, parent))
         self.adopt(place, parent, spec.name)
@@ -134,7 +138,17 @@ class Root:
         """A name for a child that was given none."""
         return f"actor-{self._names()}"
 
-    async def spawn_child(self, life: Life, factory: Factory, args: tuple[Any, ...], *, name: str | None, **how: Any) -> ActorRef:
+    def watch(self, life: Life, address: str) -> None:
+        """`Actor.watch`."""
+        self.watches.watch(life, address)
+
+    def unwatch(self, life: Life, address: str) -> None:
+        """`Actor.unwatch`."""
+        self.watches.unwatch(life, address)
+
+    async def spawn_child(
+        self, life: Life, factory: Factory, args: tuple[Any, ...], *, name: str | None, **how: Any
+    ) -> ActorRef:
         """`Actor.spawn`: a child of the place whose life this is, and a watch on it."""
         life.check()
         parent = self.lives.running[life]
@@ -142,7 +156,7 @@ class Root:
         if isinstance(most, int) and len(parent.children or ()) >= most:
             raise LimitExceeded(f"{parent.address} has {most} live children, as many as max_children allows; stop one first")
         place = self.seat(ChildSpec(factory, *args, name=name or self.new_name(), **how), parent)
-        self._add_watch(place, parent)
+        self.watches.add(place, parent)
         with waiting(self, place.address):
             await self.lives.start(place)
         return self.ref(place.address)
@@ -182,163 +196,6 @@ class Root:
         elif state.agent != agent.__name__:
             raise ConfigError(f"session {id} is kept as {state.agent}'s, not {agent.__name__}'s; choose another id")
         return state
-
-    # -------------------------------------------------------------- watches
-    def watch(self, life: Life, address: str) -> None:
-        """Tell this life of every end at that address; of one that already ended for good, now."""
-        watcher = self.lives.running[life.check()]  # type: ignore[index]
-        try:
-            place = self.router.find(address)
-        except RecipientStopped as ended:
-            self._tell(watcher, Ended(address, ended.exit))
-            return
-        self._add_watch(place, watcher)
-
-    def _add_watch(self, place: Place, watcher: Place) -> None:
-        place.watchers = place.watchers or {}
-        place.watchers[watcher.address] = watcher
-        watcher.watching = watcher.watching or set()
-        watcher.watching.add(place.address)
-
-    def unwatch(self, life: Life, address: str) -> None:
-        """Take a watch back."""
-        watcher = self.lives.running[life.check()]  # type: ignore[index]
-        if watcher.watching is not None:
-            watcher.watching.discard(address)
-        self.forget_watch(address, watcher)
-
-    def forget_watch(self, address: str, watcher: Place) -> None:
-        """Drop one edge."""
-        place = self.router.places.get(address)
-        if place is not None and place.watchers is not None:
-            place.watchers.pop(watcher.address, None)
-
-    def _tell(self, watcher: Place, ended: Ended) -> None:
-        if watcher.exit is None and not watcher.mailbox.closed:
-            watcher.mailbox.accept(ended, FromActor(ended.address))
-
-    def _tell_watchers(self, place: Place, exit: Exit, *, restarting: bool) -> None:
-        if place.kind == "session" and restarting:
-            return  # a restart of its loop is no end
-        for watcher in tuple((place.watchers or {}).values()):
-            self._tell(watcher, Ended(place.address, exit, restarting))
-            if not restarting and watcher.watching is not None:
-                watcher.watching.discard(place.address)
-
-    # -------------------------------------------------------------- what follows an end
-    @enable_ki_protection
-    def after(self, place: Place, life: Life, exit: Exit, traceback: str) -> None:
-        """Steps 7 to 9 for a buried life: the place ends, waits for its supervisor, or begins again."""
-        if place.asked is not None or self.closing:
-            self._log_crash(place, exit, traceback, "it was being stopped")
-            self.finish(place, exit)
-        elif place.halted is not None:
-            place.status = Status.RESTARTING
-            self._tell_watchers(place, exit, restarting=True)
-            place.halted.set()
-        elif not place.started and place.ready is not None and life.generation == 1:
-            self.finish(place, exit)  # its starter raises what happened
-        elif isinstance(place.parent, SupervisorPlace):
-            self._log_crash(place, exit, traceback, f"{place.parent.address} decides")
-            place.status = Status.RESTARTING
-            self._tell_watchers(place, exit, restarting=RESTARTS[place.spec.restart][exit.normal])
-            if place.ready is not None:
-                place.ready.set()
-            report(place.parent, place, exit)
-        else:
-            self._alone(place, exit, traceback)
-
-    def _alone(self, place: Place, exit: Exit, traceback: str) -> None:
-        """A place whose restarts are its own affair: spawned, or started as a tree of one."""
-        if for_nobody(exit) or not RESTARTS[place.spec.restart][exit.normal] or isinstance(place, SupervisorPlace):
-            self._log_crash(place, exit, traceback, "it is not restarted")
-            self.finish(place, exit)
-            return
-        if place.spec.backoff is not None:
-            self._alone_later(place, exit, traceback, place.spec.backoff)
-            return
-        window = place.window = place.window or Window(*self.budget(place))
-        if window.allows(trio.current_time()):
-            nth = len(window.times)
-            self._log_crash(place, exit, traceback, f"restart {nth} of at most {window.max_restarts} within {window.within:g} s")
-            self._tell_watchers(place, exit, restarting=True)
-            self.lives.begin(place)
-            return
-        self._give_up(place, exit, traceback, window.max_restarts, window.within)
-
-    def _alone_later(self, place: Place, exit: Exit, traceback: str, backoff: Backoff) -> None:
-        """As `_alone`, with a delay before each restart and a count of failures in a row."""
-        delay = place.next_attempt(backoff, trio.current_time(), self.random.uniform(-1, 1))
-        if delay is None:
-            self._give_up(place, exit, traceback, backoff.max_attempts, inf)
-            return
-        self._log_crash(place, exit, traceback, f"restart {place.attempts} of at most {backoff.max_attempts} in {delay:.3g} s")
-        place.status = Status.RESTARTING
-        self._tell_watchers(place, exit, restarting=True)
-        place.timer = self.deadlines.after(delay, partial(self._begin_again, place))
-
-    def _begin_again(self, place: Place) -> None:
-        place.timer = None
-        if place.exit is None and place.life is None:
-            self.lives.begin(place)
-
-    def _give_up(self, place: Place, exit: Exit, traceback: str, restarts: int, within: float) -> None:
-        error = exit.error if isinstance(exit, Failed) else None
-        spent = RestartIntensityExceeded(address=place.address, child=place.address, restarts=restarts, within=within, error=error)
-        self._log_crash(place, exit, traceback, f"no more than {restarts} restarts: it has failed")
-        if place.survive(spent):
-            self.lives.begin(place)
-        else:
-            self.finish(place, Failed(spent))
-
-    @staticmethod
-    def budget(place: Place) -> tuple[int, float]:
-        """Restarts and seconds of a place with a budget of its own."""
-        return place.budget or (3, 5.0)
-
-    def _log_crash(self, place: Place, exit: Exit, traceback: str, follows: str) -> None:
-        if isinstance(exit, Failed):
-            self.crashes += 1
-            facts = {"address": place.address, "exit": repr(exit), "attempt": place.generation, "follows": follows}
-            log.error("%s crashed in life %d: %r; %s\n%s", place.address, place.generation, exit.error, follows, traceback, extra=facts)
-
-    @enable_ki_protection
-    def finish(self, place: Place, exit: Exit) -> None:
-        """The end for good: refuse mail, free the name, fail and dead-letter what is left, tell the watchers."""
-        if place.exit is not None:
-            return
-        place.exit = exit
-        if place.timer is not None:
-            self.deadlines.drop(place.timer)
-        place.status = Status.FAILED if isinstance(exit, Failed) else Status.STOPPED
-        place.mailbox.close(lambda: RecipientStopped(address=place.address, exit=exit))
-        self.router.remove(place, exit)
-        name = place.address.rpartition("/")[2]
-        if place.parent is not None and place.parent.children is not None and place.parent.children.get(name) is place:
-            del place.parent.children[name]
-        if place in self.trees:
-            self.trees.remove(place)
-        for envelope in place.left():
-            if envelope.token is None:
-                self.dead_letter(envelope, place.address, f"never handled: its actor ended ({exit!r})")
-            else:
-                envelope.token.fail(ActorStopped(address=place.address, exit=exit))
-        place.ended()
-        for event in (place.ready, place.done, place.halted):
-            if event is not None:
-                event.set()
-        self._tell_watchers(place, exit, restarting=False)
-        if place.kind != "call":
-            self.hub.ended(place.address, exit)
-        if place.parent is None and place.escalates and isinstance(exit, Failed) and place.started:
-            self.escalate(exit.error)
-
-    @enable_ki_protection
-    def fail_asks(self, place: Place, exit: Exit, skip: Envelope | None) -> None:
-        """Fail the asks that wait in the mailbox of a place that is stopping; what is being handled may still answer."""
-        for envelope in place.mailbox.unread(place.mailbox.cursor):
-            if envelope.token is not None and envelope is not skip:
-                envelope.token.fail(ActorStopped(address=place.address, exit=exit))
 
     # -------------------------------------------------------------- escalation and the end
     def to_the_root(self, error: BaseException | None) -> None:
@@ -392,10 +249,3 @@ class Root:
             await fn(*args)
         finally:
             self.task_ended()
-
-
-def for_nobody(exit: Exit) -> bool:
-    """Whether it is an end that no restart may answer: a KeyboardInterrupt or SystemExit."""
-    return isinstance(exit, Failed) and isinstance(exit.error, KeyboardInterrupt | SystemExit)
-
-

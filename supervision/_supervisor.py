@@ -77,7 +77,7 @@ class _Desk:
             if isinstance(action, Regroup):
                 await self._answer(action, child, exit)
                 continue
-            self.lives.runtime.finish(child, exit)
+            self.lives.runtime.succession.finish(child, exit)
             if self._shuts_down(child):
                 return Finished(None)
 
@@ -180,5 +180,3 @@ def report(place: SupervisorPlace, child: Place, exit: Exit) -> None:
     wake, place.task = place.task, None
     if wake is not None:
         wake()
-
-

@@ -1,0 +1,168 @@
+"""What follows the end of a life: steps 7 to 9 of the order at an end (`_lives.py`).
+
+the place                          what follows
+is being stopped                   it ends
+is halted by a group restart       its supervisor begins the next life
+never was ready                    it ends; whoever starts it raises what happened
+is a child of a supervisor         the supervisor decides
+is on its own (spawned, opened)    its own restart budget decides
+"""
+
+import logging
+from functools import partial
+from math import inf
+from typing import Any
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from actors._envelope import Envelope
+from actors._errors import ActorStopped, RecipientStopped, RestartIntensityExceeded
+from actors._exit import Exit, Failed, Status
+from actors._life import Life
+
+from ._intensity import Window
+from ._place import Place
+from ._spec import Backoff
+from ._strategy import RESTARTS
+from ._supervisor import SupervisorPlace, report
+
+log = logging.getLogger("postroom.supervision")
+
+
+class Succession:
+    """Decides and carries out what follows, for one system."""
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+
+    @enable_ki_protection
+    def after(self, place: Place, life: Life, exit: Exit, traceback: str) -> None:
+        """Steps 7 to 9 for a buried life: the place ends, waits for its supervisor, or begins again."""
+        if place.asked is not None or self.root.closing:
+            self._log_crash(place, exit, traceback, "it was being stopped")
+            self.finish(place, exit)
+        elif place.halted is not None:
+            place.status = Status.RESTARTING
+            self.root.watches.ended(place, exit, restarting=True)
+            place.halted.set()
+        elif not place.started and place.ready is not None and life.generation == 1:
+            self.finish(place, exit)  # its starter raises what happened
+        elif isinstance(place.parent, SupervisorPlace):
+            self._log_crash(place, exit, traceback, f"{place.parent.address} decides")
+            place.status = Status.RESTARTING
+            self.root.watches.ended(place, exit, restarting=RESTARTS[place.spec.restart][exit.normal])
+            if place.ready is not None:
+                place.ready.set()
+            report(place.parent, place, exit)
+        else:
+            self._alone(place, exit, traceback)
+
+    def _alone(self, place: Place, exit: Exit, traceback: str) -> None:
+        """A place whose restarts are its own affair: spawned, or started as a tree of one."""
+        if for_nobody(exit) or not RESTARTS[place.spec.restart][exit.normal] or isinstance(place, SupervisorPlace):
+            self._log_crash(place, exit, traceback, "it is not restarted")
+            self.finish(place, exit)
+            return
+        if place.spec.backoff is not None:
+            self._alone_later(place, exit, traceback, place.spec.backoff)
+            return
+        window = place.window = place.window or Window(*self.budget(place))
+        if window.allows(trio.current_time()):
+            nth = len(window.times)
+            self._log_crash(
+                place, exit, traceback, f"restart {nth} of at most {window.max_restarts} within {window.within:g} s"
+            )
+            self.root.watches.ended(place, exit, restarting=True)
+            self.root.lives.begin(place)
+            return
+        self._give_up(place, exit, traceback, window.max_restarts, window.within)
+
+    def _alone_later(self, place: Place, exit: Exit, traceback: str, backoff: Backoff) -> None:
+        """As `_alone`, with a delay before each restart and a count of failures in a row."""
+        delay = place.next_attempt(backoff, trio.current_time(), self.root.random.uniform(-1, 1))
+        if delay is None:
+            self._give_up(place, exit, traceback, backoff.max_attempts, inf)
+            return
+        self._log_crash(place, exit, traceback, f"restart {place.attempts} of at most {backoff.max_attempts} in {delay:.3g} s")
+        place.status = Status.RESTARTING
+        self.root.watches.ended(place, exit, restarting=True)
+        place.timer = self.root.deadlines.after(delay, partial(self._begin_again, place))
+
+    def _begin_again(self, place: Place) -> None:
+        place.timer = None
+        if place.exit is None and place.life is None:
+            self.root.lives.begin(place)
+
+    def _give_up(self, place: Place, exit: Exit, traceback: str, restarts: int, within: float) -> None:
+        error = exit.error if isinstance(exit, Failed) else None
+        spent = RestartIntensityExceeded(
+            address=place.address, child=place.address, restarts=restarts, within=within, error=error
+        )
+        self._log_crash(place, exit, traceback, f"no more than {restarts} restarts: it has failed")
+        if place.survive(spent):
+            self.root.lives.begin(place)
+        else:
+            self.finish(place, Failed(spent))
+
+    @staticmethod
+    def budget(place: Place) -> tuple[int, float]:
+        """Restarts and seconds of a place with a budget of its own."""
+        return place.budget or (3, 5.0)
+
+    def _log_crash(self, place: Place, exit: Exit, traceback: str, follows: str) -> None:
+        if isinstance(exit, Failed):
+            self.root.crashes += 1
+            facts = {"address": place.address, "exit": repr(exit), "attempt": place.generation, "follows": follows}
+            log.error(
+                "%s crashed in life %d: %r; %s\n%s",
+                place.address,
+                place.generation,
+                exit.error,
+                follows,
+                traceback,
+                extra=facts,
+            )
+
+    @enable_ki_protection
+    def finish(self, place: Place, exit: Exit) -> None:
+        """The end for good: refuse mail, free the name, fail and dead-letter what is left, tell the watchers."""
+        if place.exit is not None:
+            return
+        place.exit = exit
+        if place.timer is not None:
+            self.root.deadlines.drop(place.timer)
+        place.status = Status.FAILED if isinstance(exit, Failed) else Status.STOPPED
+        place.mailbox.close(lambda: RecipientStopped(address=place.address, exit=exit))
+        self.root.router.remove(place, exit)
+        name = place.address.rpartition("/")[2]
+        if place.parent is not None and place.parent.children is not None and place.parent.children.get(name) is place:
+            del place.parent.children[name]
+        if place in self.root.trees:
+            self.root.trees.remove(place)
+        for envelope in place.left():
+            if envelope.token is None:
+                self.root.dead_letter(envelope, place.address, f"never handled: its actor ended ({exit!r})")
+            else:
+                envelope.token.fail(ActorStopped(address=place.address, exit=exit))
+        place.ended()
+        for event in (place.ready, place.done, place.halted):
+            if event is not None:
+                event.set()
+        self.root.watches.ended(place, exit, restarting=False)
+        if place.kind != "call":
+            self.root.hub.ended(place.address, exit)
+        if place.parent is None and place.escalates and isinstance(exit, Failed) and place.started:
+            self.root.escalate(exit.error)
+
+    @enable_ki_protection
+    def fail_asks(self, place: Place, exit: Exit, skip: Envelope | None) -> None:
+        """Fail the asks that wait in the mailbox of a place that is stopping; what is being handled may still answer."""
+        for envelope in place.mailbox.unread(place.mailbox.cursor):
+            if envelope.token is not None and envelope is not skip:
+                envelope.token.fail(ActorStopped(address=place.address, exit=exit))
+
+
+def for_nobody(exit: Exit) -> bool:
+    """Whether it is an end that no restart may answer: a KeyboardInterrupt or SystemExit."""
+    return isinstance(exit, Failed) and isinstance(exit.error, KeyboardInterrupt | SystemExit)
