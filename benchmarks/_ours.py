@@ -4,7 +4,7 @@ import trio
 
 from actors import Actor, ActorRef, MailboxFull, handle
 
-from ._work import ADD, Add, Total, bursts
+from ._work import ADD, TOTAL, Add, Total, bursts
 
 
 class Count(Actor):
@@ -30,3 +30,14 @@ async def send_in_bursts(ref: ActorRef, n: int) -> None:
             except MailboxFull:
                 await ref.send(ADD, wait=60)
         await trio.lowlevel.checkpoint()
+
+
+async def total(ref: ActorRef) -> int:
+    """What it has counted once all that was sent before is handled."""
+    while True:
+        try:
+            counted: int = await ref.ask(TOTAL, timeout=60)
+        except MailboxFull:
+            await trio.lowlevel.checkpoint()
+        else:
+            return counted

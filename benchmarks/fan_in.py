@@ -9,9 +9,9 @@ from supervision import open_system
 
 from ._cli import main
 from ._measure import Measured, Stopwatch
-from ._ours import Count
+from ._ours import Count, total
 from ._scenario import ASYNCIO, AUTOGEN, OURS, PYKKA, Contestant, Scenario
-from ._work import ADD, SENDERS, TOTAL
+from ._work import ADD, SENDERS
 
 
 async def ours(n: int) -> Measured:
@@ -22,7 +22,7 @@ async def ours(n: int) -> Measured:
             async with trio.open_nursery() as nursery:
                 for _ in range(SENDERS):
                     nursery.start_soon(_send, ref, n // SENDERS)
-            done = await ref.ask(TOTAL, timeout=60)
+            done = await total(ref)
     return watch.each(n, done)
 
 

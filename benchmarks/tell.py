@@ -11,9 +11,8 @@ from supervision import open_system
 
 from ._cli import main
 from ._measure import Measured, Stopwatch
-from ._ours import Count, send_in_bursts
+from ._ours import Count, send_in_bursts, total
 from ._scenario import ASYNCIO, AUTOGEN, OURS, PYKKA, THESPIAN, AtLeast, Contestant, Scenario
-from ._work import TOTAL
 
 
 async def ours(n: int) -> Measured:
@@ -22,7 +21,7 @@ async def ours(n: int) -> Measured:
         ref = await system.spawn(Count, name="count")
         with watch:
             await send_in_bursts(ref, n)
-            done = await ref.ask(TOTAL, timeout=60)
+            done = await total(ref)
     return watch.each(n, done)
 
 

@@ -13,9 +13,9 @@ from supervision import open_system
 
 from ._cli import main
 from ._measure import Measured, Stopwatch
-from ._ours import Count
+from ._ours import Count, total
 from ._scenario import ASYNCIO, OURS, AtLeast, Contestant, Scenario
-from ._work import ADD, RECEIVERS, SETTLE, TOTAL
+from ._work import ADD, RECEIVERS, SETTLE
 
 
 async def ours(n: int) -> Measured:
@@ -29,7 +29,7 @@ async def ours(n: int) -> Measured:
                     ref.send_nowait(ADD)
                 for _ in range(SETTLE):
                     await trio.lowlevel.checkpoint()
-        done = sum([await ref.ask(TOTAL) for ref in refs])
+        done = sum([await total(ref) for ref in refs])
     return watch.each(n, done)
 
 
