@@ -84,9 +84,13 @@ class Runtime(Protocol):
     """What a ref needs of a system."""
 
     deadlines: Deadlines
-    waits: Waits
     thread: int
     token: trio.lowlevel.TrioToken
+
+    @property
+    def waits(self) -> Waits:
+        """The waits-for graph."""
+        ...
 
     def place(self, address: str) -> Any:
         """The place of an address; `UnknownRecipient`, with near matches, if nobody has it."""

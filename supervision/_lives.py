@@ -148,14 +148,15 @@ class Lives:
         if place.outlives(exit):
             self.bury(place, life, exit)
             return
-        if place.cleanup_by is None and (place.children or life.actor is not None):
-            place.cleanup_by = trio.current_time() + place.spec.shutdown
+        by = place.cleanup_by
+        if by is None and (place.children or life.actor is not None):
+            by = place.cleanup_by = trio.current_time() + place.spec.shutdown
             self._watch_clock(place, life, place.spec.shutdown)
-        if place.children:
+        if place.children and by is not None:
             self._stop_clock(life)
             with trio.CancelScope(shield=True):
-                place.cleanup_by += await self._stop_children(place)
-            self._watch_clock(place, life, max(0.0, place.cleanup_by - trio.current_time()))
+                by = place.cleanup_by = by + await self._stop_children(place)
+            self._watch_clock(place, life, max(0.0, by - trio.current_time()))
         if life.actor is not None and life.ready and life in self.running and not isinstance(exit, Killed):
             exit = await self._say_goodbye(place, life, exit)
         if life in self.running:

@@ -120,15 +120,21 @@ class Place:
             raise ActorStopped(address=self.address, exit=refusal.exit)
         raise refusal
 
-    def admit(self, identity: Identity, body: object, *, id: str | None, priority: Priority, token: ReplyToken | None) -> Receipt:
+    def admit(
+        self, identity: Identity, body: object, *, id: str | None, priority: Priority, token: ReplyToken | None
+    ) -> Receipt:
         """Accept one message, or refuse it."""
         self._check(identity, token)
-        return self.mailbox.accept(body, identity.sender, id=id, priority=priority, hops=identity.hops, token=token)
+        receipt: Receipt = self.mailbox.accept(body, identity.sender, id=id, priority=priority, hops=identity.hops, token=token)
+        return receipt
 
-    async def admit_when_room(self, identity: Identity, body: object, *, id: str | None, priority: Priority, seconds: float) -> Receipt:
+    async def admit_when_room(
+        self, identity: Identity, body: object, *, id: str | None, priority: Priority, seconds: float
+    ) -> Receipt:
         """As `admit`, waiting up to `seconds` for room."""
         self._check(identity, None)
-        return await self.mailbox.accept_when_room(seconds, body, identity.sender, id=id, priority=priority, hops=identity.hops)
+        receipt: Receipt = await self.mailbox.accept_when_room(seconds, body, identity.sender, id=id, priority=priority, hops=identity.hops)
+        return receipt
 
     # -------------------------------------------------------------- living and ending
     async def body(self, lives: Any, life: Life) -> Exit:
@@ -178,4 +184,3 @@ class Place:
 
     def __repr__(self) -> str:
         return f"<Place {self.address!r} {self.status} generation={self.generation}>"
-

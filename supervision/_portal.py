@@ -35,7 +35,8 @@ class Portal:
 
     def send(self, to: str, body: object, *, id: str | None = None, interrupt: bool = False, wait: float = 0.0) -> Receipt:
         """As `ActorRef.send` to the address `to`, as this person."""
-        return self._in_trio(lambda: self._system.ref(to).send(body, id=id, interrupt=interrupt, wait=wait))
+        receipt: Receipt = self._in_trio(lambda: self._system.ref(to).send(body, id=id, interrupt=interrupt, wait=wait))
+        return receipt
 
     def ask(self, to: str, body: object, *, timeout: float | None = None) -> Any:
         """As `ask` of the ref of `to`: a session's answer, or an actor's reply."""

@@ -67,7 +67,6 @@ class Root:
         self.restarts = 0
         self.crashes = 0
         self.tasks = 0
-        self.context = copy_context()
         self.random = Random()  # noqa: S311  # jitter, no secret
         self._idle: trio.Event | None = None
         self._names = count(1).__next__
@@ -101,18 +100,15 @@ class Root:
         if refusal is not None:
             raise refusal
         old = letter.envelope
-        return place.mailbox.accept(old.body, old.sender, priority=old.priority, hops=old.hops, trace=old.trace)
+        receipt: Receipt = place.mailbox.accept(old.body, old.sender, priority=old.priority, hops=old.hops, trace=old.trace)
+        return receipt
 
     # -------------------------------------------------------------- seats
     @enable_ki_protection
     def seat(self, spec: ChildSpec | Supervisor, parent: Place | None) -> Place:
         """Make the place of a child; it has its address from here on."""
         address = spec.name if parent is None else f"{parent.address}/{spec.name}"
-        context = (
-            (self.context if parent is None else parent.context).copy()
-            if isinstance(parent, SupervisorPlace)
-            else copy_context()
-        )
+        context = parent.context.copy() if isinstance(parent, SupervisorPlace) else copy_context()
         place = (SupervisorPlace if isinstance(spec, Supervisor) else Place)(self, address, spec, parent, context)
         place.limit(self._limits_of(spec, parent))
         self.adopt(place, parent, spec.name)
@@ -171,7 +167,8 @@ class Root:
         self, agent: type[Agent], session: str | None, owner: str | None, parent: str | None, options: Mapping[str, Any]
     ) -> SessionRef:
         """`System.open`."""
-        if not (isinstance(agent, type) and issubclass(agent, Agent)):
+        given: Any = agent
+        if not (isinstance(given, type) and issubclass(given, Agent)):
             raise ConfigError(f"open takes an Agent class, not {agent!r}; spawn starts plain actors")
         id = session or f"{agent.__name__.lower()}-{self._names()}"
         check_session_id(id)

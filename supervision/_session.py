@@ -186,7 +186,12 @@ class RunStream(Events):
 
     def last(self, event: AnyEvent) -> bool:
         """Whether the run that read the message ends with this event."""
-        if isinstance(event, RunStopped) and event.session == self._session and self._run is not None and event.run == self._run:
+        if (
+            isinstance(event, RunStopped)
+            and event.session == self._session
+            and self._run is not None
+            and event.run == self._run
+        ):
             self._end = event
             return True
         return False
@@ -230,16 +235,19 @@ class SessionPlace(Place):
     def _accepted(self, envelope: Any) -> None:
         self.runtime.hub.emit(MailAccepted, session=self.address, run=self.state.run, envelope=envelope)
 
-    def admit(self, identity: Identity, body: object, *, id: str | None, priority: Priority, token: ReplyToken | None) -> Receipt:
+    def admit(
+        self, identity: Identity, body: object, *, id: str | None, priority: Priority, token: ReplyToken | None
+    ) -> Receipt:
         """Accept a person's, agent's or actor's words."""
         if token is not None:
             raise NotPermitted(f"{self.address} is a session; ask it through `system.session({self.address!r})`")
         self._check(identity, None)
         try:
-            return self.mailbox.accept(self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops)
+            receipt: Receipt = self.mailbox.accept(self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops)
         except SendRefused as refusal:
             self._refused(refusal)
             raise
+        return receipt
 
     async def admit_when_room(
         self, identity: Identity, body: object, *, id: str | None, priority: Priority, seconds: float
@@ -247,12 +255,13 @@ class SessionPlace(Place):
         """As `admit`, waiting for room."""
         self._check(identity, None)
         try:
-            return await self.mailbox.accept_when_room(
+            receipt: Receipt = await self.mailbox.accept_when_room(
                 seconds, self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops
             )
         except SendRefused as refusal:
             self._refused(refusal)
             raise
+        return receipt
 
     def _refused(self, refusal: SendRefused) -> None:
         self.runtime.hub.emit(Refused, session=self.address, recipient=self.address, error=str(refusal))
@@ -263,7 +272,9 @@ class SessionPlace(Place):
         if isinstance(body, UserMessage | AgentMessage):
             return body
         hint = "; only the runtime sends these" if isinstance(body, RUNTIME_BODIES) else ""
-        raise TypeError(f"{self.address} is a session and takes str, UserMessage or AgentMessage, not {type(body).__name__}{hint}")
+        raise TypeError(
+            f"{self.address} is a session and takes str, UserMessage or AgentMessage, not {type(body).__name__}{hint}"
+        )
 
     def order(self, identity: Identity, action: Action) -> Receipt:
         """Accept control; what it means is stamped here, so that a replay hits nothing else."""
@@ -339,7 +350,7 @@ class SessionPlace(Place):
         return isinstance(place, SessionPlace) and place.state.parent == self.address
 
 
-_CALL_SPEC = ChildSpec(lambda: None, name="call", restart="temporary", init_timeout=float("inf"))  # type: ignore[arg-type,return-value]
+_CALL_SPEC = ChildSpec(lambda: None, name="call", restart="temporary", init_timeout=float("inf"))  # type: ignore[arg-type]
 
 
 class CallPlace(Place):
@@ -370,5 +381,3 @@ class CallPlace(Place):
     def refusal(self) -> Exception | None:
         """A call reads no mail."""
         return NotPermitted(f"{self.address} is a tool call and reads no mail; write to its session")
-
-

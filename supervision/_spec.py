@@ -17,7 +17,7 @@ Factory = Callable[..., Actor] | Callable[..., Awaitable[object]]
 
 def check_name(kind: str, name: str) -> str:
     """The name, or ConfigError: it is one segment of an address, and `call_` is the runtime's prefix."""
-    if not isinstance(name, str) or not SEGMENT_FORM.match(name) or name.startswith("call_"):
+    if not SEGMENT_FORM.match(str(name)) or name.startswith("call_"):
         raise ConfigError(
             f"{kind} cannot be named {name!r}: write 1 to 64 of A-Z a-z 0-9 . _ - (not starting with call_, which is the runtime's)"
         )
@@ -99,7 +99,7 @@ class ChildSpec:
         _require(max_deliveries >= 1, name, f"max_deliveries={max_deliveries!r}", "1 or more")
         _require(not (significant and restart == "permanent"), name, "significant=True on a permanent child, whose end never counts",
                  "restart='transient' or 'temporary'")  # fmt: skip
-        self.__attrs_init__(  # type: ignore[attr-defined]
+        self.__attrs_init__(
             factory, args, name, restart, shutdown, init_timeout, significant, backoff, limits, max_deliveries, options
         )
 
@@ -197,6 +197,6 @@ class Supervisor:
         _require(restart in get_args(Restart), name, f"restart={restart!r}", "permanent, transient or temporary")
         _require(not (significant and restart == "permanent"), name, "significant=True on a permanent supervisor, whose end never counts",
                  "restart='transient' or 'temporary'")  # fmt: skip
-        self.__attrs_init__(  # type: ignore[attr-defined]
+        self.__attrs_init__(
             children, name, strategy, max_restarts, within, budget, auto_shutdown, restart, significant, backoff, limits
         )

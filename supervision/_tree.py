@@ -89,7 +89,7 @@ def _node(place: Any) -> Node:
 
 
 def _unread(place: Any) -> int:
-    return 0 if place.kind in {"call", "supervisor"} else place.mailbox.unread_count()  # type: ignore[no-any-return]
+    return 0 if place.kind in {"call", "supervisor"} else place.mailbox.unread_count()
 
 
 def statistics(root: Any) -> SystemStatistics:

@@ -13,7 +13,7 @@ from typing import Literal
 from attrs import evolve
 
 from actors._outcome import Outcome
-from actors.models._blocks import Completion, Text, ToolCall
+from actors.models._blocks import Block, Completion, Text, ToolCall
 from actors.models._items import AssistantItem, Result, ResultsItem
 
 from ._actions import Completed, OpenCall, Phase
@@ -41,10 +41,10 @@ def take(turn: Turn, state: State, completion: Completion, now: float, attach: A
     return Completed(Commit(append=(item,), calls=rows), start=start, announced=item.calls)
 
 
-def _minted(state: State, completion: Completion) -> tuple[object, ...]:
+def _minted(state: State, completion: Completion) -> tuple[Block, ...]:
     """The blocks, with call ids of ours: unique in the session's history, and short."""
     number = len(state.calls)
-    blocks: list[object] = []
+    blocks: list[Block] = []
     for block in completion.blocks:
         if isinstance(block, ToolCall):
             number += 1

@@ -18,7 +18,7 @@ from actors import events
 from actors._envelope import Control, Envelope, StopRun, ToolCallFinished
 from actors._errors import ModelError
 from actors._exit import Status
-from actors._inherit import INHERIT
+from actors._inherit import Inherit
 from actors._life import Life
 from actors._mailbox import Mailbox
 from actors._outcome import Outcome
@@ -369,7 +369,7 @@ class Session:
 
     def _attach(self, tool: str) -> float | None:
         found = self.config.tools.get(tool)
-        return None if found is None or found.attach is INHERIT else found.attach  # type: ignore[return-value]
+        return None if found is None or isinstance(found.attach, Inherit) else found.attach
 
     async def _fail(self, reason: str) -> None:
         await self._commit(self.turn.failed(reason))
