@@ -18,6 +18,7 @@ TABLE = """
 # the kernel: what happened, and how mail travels
 actors._exit                how a life ends, as a value
 actors._errors              every error, split by who must act
+actors._extras              where optional packages are loaded
 actors._inherit             "nothing was said here", where None says something
 actors._outcome             what became of a tool call, as a value
 actors._envelope            what travels: senders, bodies, the envelope, the receipt
@@ -36,6 +37,7 @@ actors._codec               envelopes as JSON
 # an actor: from a message that is accepted to a life that ends
 actors._waiters             a task parked until a sync call wakes it
 actors._deadlines           many deadlines, one timer
+actors._window              ids that senders chose, remembered
 actors._mailbox             the log of accepted mail, and its cursors
 actors._receive             waiting for mail
 actors._reply               the one-shot answer to an ask
@@ -55,7 +57,7 @@ actors.models._api          what a model is to this project
 actors.models._transcript   what may follow what
 actors.models._cache        a cache keyed by which object it is
 actors.models.scripted      a model that plays a script
-actors.models._sdk          where optional SDKs are loaded
+actors.models._sdk          the SDK of a provider
 actors.models._chat         a request on the chat wire
 actors.models._chunks       an answer off the chat wire
 actors.models.openai        OpenAI's chat completions
@@ -75,6 +77,8 @@ actors.tools._context       what a tool can ask of its call
 actors.tools._docstring     what a function and its arguments are for
 actors.tools._schema        a type, as a model is shown it
 actors.tools._signature     parameters: shown to a model, filled by it
+actors.tools._worker        a call, inside a worker process
+actors.tools._process       calls that can be killed
 actors.tools._tool          functions as tools
 actors.tools._collect       which tools an agent has
 actors.tools._call          one call, to its outcome
@@ -106,10 +110,13 @@ supervision._strategy       what to do when a life ends: OTP's tables
 supervision._place          what stays at an address while lives come and go
 supervision._session        the place of a session, and its ref
 supervision._router         who is where, who was, who was meant
+supervision._watch          who hears of whose ends
 supervision._dead           mail that nobody will handle
 supervision._hub            events and their readers
 supervision._supervisor     a supervisor at work
 supervision._lives          how a life begins, ends, and what follows
+supervision._succession     what follows the end of a life
+supervision._held           who holds the loop
 supervision._tree           the tree at one moment, and as text
 supervision._report         what hangs, told to a person
 supervision._waits          who waits for whom
@@ -206,7 +213,7 @@ def test_no_module_imports_its_own_root(module: Module) -> None:
 
 @each_module
 def test_imports_stand_at_the_top(module: Module) -> None:
-    """What a file needs is said where it begins; optional SDKs are loaded by name, in `_sdk`."""
+    """What a file needs is said where it begins; optional packages are loaded by name, in `_extras`."""
     functions = [
         node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     ]

@@ -14,9 +14,10 @@ each_module = pytest.mark.parametrize("module", MODULES, ids=str)
 
 WIDE = {  # module, function, what it catches: why it must
     ("actors._problems", "attempt", "Exception"): "a user's class, called to read a value, raises what it likes",
+    ("actors.tools._worker", "answer", "BaseException"): "an error that left a worker pickled would be raised in the parent",
     ("actors._waiters", "guarded", "Exception"): "foreign code that must not kill: predicates, callbacks of events",
     ("actors._waiters", "guarded_async", "Exception"): "the same, where it is awaited: tools",
-    ("supervision._lives", "_run", "BaseException"): "where the failure of a life becomes an exit",
+    ("supervision._lives", "run", "BaseException"): "where the failure of a life becomes an exit",
     ("supervision._lives", "_say_goodbye", "BaseException"): "`on_stop` is foreign, and the life must end all the same",
     ("supervision.terminal._target", "_imported", "Exception"): "a user's module, imported by name, raises what it likes",
 }
