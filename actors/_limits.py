@@ -45,9 +45,9 @@ class Limits:
     max_watches: int | Inherit = INHERIT
     max_children: int | Inherit = INHERIT
     max_depth: int | Inherit = INHERIT
-    max_requests: int | None | Inherit = INHERIT
-    max_tokens: int | None | Inherit = INHERIT
-    max_cost: float | None | Inherit = INHERIT
+    max_requests: int | Inherit | None = INHERIT
+    max_tokens: int | Inherit | None = INHERIT
+    max_cost: float | Inherit | None = INHERIT
 
     def narrow(self, other: "Limits") -> "Limits":
         """These limits with `other`'s set ones below them.
@@ -60,7 +60,9 @@ class Limits:
             if value is INHERIT:
                 continue
             if _wider(name, merged[name], value):
-                raise ConfigError(f"{name}={value!r} is wider than {name}={merged[name]!r} above it; a limit below may only be narrower")
+                raise ConfigError(
+                    f"{name}={value!r} is wider than {name}={merged[name]!r} above it; a limit below may only be narrower"
+                )
             merged[name] = value
         return Limits(**merged)
 

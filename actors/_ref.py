@@ -136,7 +136,7 @@ def unpickled(cls: type[ActorRef], address: str) -> ActorRef:
 class ActorRef:
     """An actor's address in a system. Cheap to make and to keep; usable from any task of the system's trio run."""
 
-    __slots__ = ("_address", "_box", "_runtime", "_thread", "__weakref__")  # fmt: skip
+    __slots__ = ("__weakref__", "_address", "_box", "_runtime", "_thread")  # fmt: skip
 
     def __init__(self, address: str, runtime: Runtime | None = None) -> None:
         self._address = address

@@ -25,7 +25,7 @@ NO_REPLY: Final = _NoReply()
 """What a handler returns to say that `reply` will answer later."""
 
 
-class Reject(Exception):  # noqa: N818  # an answer, not a fault
+class Reject(Exception):
     """Raise it in a handler to answer an ask with an error (`Rejected`); the actor lives."""
 
 
@@ -64,7 +64,7 @@ class ReplyToken:
         self._task = trio.lowlevel.current_task()
         if self.timeout is not None:
             self._entry = self._deadlines.add(trio.current_time() + self.timeout, self._expire)
-        return trio.lowlevel.wait_task_rescheduled(self._abort)
+        return trio.lowlevel.wait_task_rescheduled(self._abort)  # noqa: ASYNC105  # the asker awaits it: one coroutine less
 
     async def _settled_early(self, result: "outcome.Outcome[Any]") -> Any:
         await trio.lowlevel.checkpoint()

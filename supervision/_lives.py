@@ -23,6 +23,7 @@ it, its voice is revoked, and the tree shows it until its task ends.
 
 import logging
 from functools import partial
+from logging import ERROR
 from math import inf
 from typing import Any
 
@@ -190,8 +191,7 @@ class Lives:
             failed = verdict(error)
             if isinstance(failed, Failed):
                 self.runtime.to_the_root(for_the_root(error))
-                text = as_text(error)
-                log.error("%s: on_stop raised\n%s", place.address, text, extra={"address": place.address})
+                log.log(ERROR, "%s: on_stop raised\n%s", place.address, as_text(error), extra={"address": place.address})
                 return failed if exit.normal else exit
         return exit
 

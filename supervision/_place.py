@@ -133,7 +133,9 @@ class Place:
     ) -> Receipt:
         """As `admit`, waiting up to `seconds` for room."""
         self._check(identity, None)
-        receipt: Receipt = await self.mailbox.accept_when_room(seconds, body, identity.sender, id=id, priority=priority, hops=identity.hops)
+        receipt: Receipt = await self.mailbox.accept_when_room(
+            seconds, body, identity.sender, id=id, priority=priority, hops=identity.hops
+        )
         return receipt
 
     # -------------------------------------------------------------- living and ending
@@ -166,7 +168,7 @@ class Place:
     def ended(self) -> None:
         """It has its exit."""
 
-    async def stop(self, mode: StopMode, by: Identity) -> Exit:
+    async def stop(self, mode: StopMode, by: Identity) -> Exit:  # noqa: ARG002  # whose wish it is
         """End it for good and wait for its exit."""
         self.runtime.lives.request_stop(self, mode, "stop")
         return await self.wait()

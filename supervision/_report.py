@@ -14,7 +14,9 @@ def report(root: Any) -> str:
     waits = [f"{waiter} waits for {', '.join(targets)}" for waiter, targets in root.waits.listing()]
     if waits:
         parts.append("\n".join(waits))
-    parts += [_stack(task) for task in sorted(root.nursery.child_tasks, key=lambda task: task.name) if "(deadlines)" not in task.name]
+    parts += [
+        _stack(task) for task in sorted(root.nursery.child_tasks, key=lambda task: task.name) if "(deadlines)" not in task.name
+    ]
     return "\n\n".join(parts)
 
 

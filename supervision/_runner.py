@@ -75,7 +75,7 @@ def run(
     job: Callable[[System], Awaitable[Any]]
     if isinstance(target, type) and issubclass(target, Agent):
         if message is None:
-            raise ConfigError(f"run({target.__name__}) needs a task; write run({target.__name__}, \"what to do\")")
+            raise ConfigError(f'run({target.__name__}) needs a task; write run({target.__name__}, "what to do")')
         job, options = partial(_answer, target, message, options), {}
     elif message is not None:
         raise ConfigError(f"only an Agent class is run with a message, not {target!r}")
@@ -84,7 +84,9 @@ def run(
     elif callable(target):
         job = target
     else:
-        raise ConfigError(f"cannot run {target!r}; give an Agent class with a message, a Supervisor, a ChildSpec or an async function")
+        raise ConfigError(
+            f"cannot run {target!r}; give an Agent class with a message, a Supervisor, a ChildSpec or an async function"
+        )
     return trio.run(partial(_main, job, on_event, {"store": store, "limits": limits, **options}))
 
 
@@ -124,7 +126,9 @@ class _Signals:
         os._exit(TERMINATED if self.terminated else HUNG)
 
 
-async def _main(job: Callable[[System], Awaitable[T]], on_event: Callable[[AnyEvent], object] | None, options: dict[str, Any]) -> T:
+async def _main(
+    job: Callable[[System], Awaitable[T]], on_event: Callable[[AnyEvent], object] | None, options: dict[str, Any]
+) -> T:
     signals = _Signals()
     async with trio.open_nursery() as nursery:
         with trio.CancelScope() as scope:
@@ -138,7 +142,10 @@ async def _main(job: Callable[[System], Awaitable[T]], on_event: Callable[[AnyEv
 
 
 async def _inside(
-    job: Callable[[System], Awaitable[T]], on_event: Callable[[AnyEvent], object] | None, options: dict[str, Any], signals: _Signals
+    job: Callable[[System], Awaitable[T]],
+    on_event: Callable[[AnyEvent], object] | None,
+    options: dict[str, Any],
+    signals: _Signals,
 ) -> T:
     async with open_system(**options) as system:
         signals.system = system

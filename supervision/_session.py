@@ -123,7 +123,7 @@ class SessionRef(ActorRef):
     def events(self, since: int | None = None) -> AbstractAsyncContextManager[Events]:
         """Follow this session's events (after `since`, else from now) until the session ends."""
         hub = self._system().hub  # type: ignore[attr-defined]
-        return aclosing(hub.follow(since, lambda event: self._mine(event), self._ends))
+        return aclosing(hub.follow(since, self._mine, self._ends))
 
     def _mine(self, event: AnyEvent) -> bool:
         return event.session == self.address or getattr(event, "address", None) == self.address
@@ -243,7 +243,9 @@ class SessionPlace(Place):
             raise NotPermitted(f"{self.address} is a session; ask it through `system.session({self.address!r})`")
         self._check(identity, None)
         try:
-            receipt: Receipt = self.mailbox.accept(self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops)
+            receipt: Receipt = self.mailbox.accept(
+                self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops
+            )
         except SendRefused as refusal:
             self._refused(refusal)
             raise

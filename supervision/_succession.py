@@ -130,30 +130,34 @@ class Succession:
         if place.exit is not None:
             return
         place.exit = exit
-        if place.timer is not None:
-            self.root.deadlines.drop(place.timer)
         place.status = Status.FAILED if isinstance(exit, Failed) else Status.STOPPED
         place.mailbox.close(lambda: RecipientStopped(address=place.address, exit=exit))
-        self.root.router.remove(place, exit)
-        name = place.address.rpartition("/")[2]
-        if place.parent is not None and place.parent.children is not None and place.parent.children.get(name) is place:
-            del place.parent.children[name]
-        if place in self.root.trees:
-            self.root.trees.remove(place)
+        self._take_out(place, exit)
         for envelope in place.left():
             if envelope.token is None:
                 self.root.dead_letter(envelope, place.address, f"never handled: its actor ended ({exit!r})")
             else:
                 envelope.token.fail(ActorStopped(address=place.address, exit=exit))
         place.ended()
-        for event in (place.ready, place.done, place.halted):
-            if event is not None:
-                event.set()
+        for event in filter(None, (place.ready, place.done, place.halted)):
+            event.set()
         self.root.watches.ended(place, exit, restarting=False)
         if place.kind != "call":
             self.root.hub.ended(place.address, exit)
         if place.parent is None and place.escalates and isinstance(exit, Failed) and place.started:
             self.root.escalate(exit.error)
+
+    def _take_out(self, place: Place, exit: Exit) -> None:
+        """Free its name, and its seat beside its siblings."""
+        if place.timer is not None:
+            self.root.deadlines.drop(place.timer)
+        self.root.router.remove(place, exit)
+        siblings = place.parent.children if place.parent is not None else None
+        name = place.address.rpartition("/")[2]
+        if siblings is not None and siblings.get(name) is place:
+            del siblings[name]
+        if place in self.root.trees:
+            self.root.trees.remove(place)
 
     @enable_ki_protection
     def fail_asks(self, place: Place, exit: Exit, skip: Envelope | None) -> None:

@@ -6,6 +6,7 @@ started. A group restart whose start fails goes on from the child that failed, a
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from typing import Any, NoReturn
 
@@ -106,8 +107,7 @@ class _Desk:
             child = min(self.due, key=lambda each: self.due[each][0], default=None)
             if child is not None and self.due[child][0] <= trio.current_time():
                 return child, self.due[child][1]
-            task = trio.lowlevel.current_task()
-            self.place.task = lambda: trio.lowlevel.reschedule(task)
+            self.place.task = partial(trio.lowlevel.reschedule, trio.lowlevel.current_task())
             with trio.move_on_at(inf if child is None else self.due[child][0]):
                 await wait(self._leave)
         return self.place.reports.pop(0)

@@ -18,6 +18,7 @@ from actors.agent._agent import Agent
 from actors.events import AnyEvent
 from actors.store._api import Store
 from actors.store.memory import MemoryStore
+from actors.tools._worker import importing_main
 
 from ._dead import DeadLetters
 from ._held import LoopWatch
@@ -126,7 +127,9 @@ class System:
         """
         voice = current.get()
         if isinstance(voice, Life):
-            raise NotPermitted(f"{voice.address} cannot make a portal, which speaks for people; make it where the system was opened")
+            raise NotPermitted(
+                f"{voice.address} cannot make a portal, which speaks for people; make it where the system was opened"
+            )
         return Portal(self, self._root, owner)
 
     def tree(self) -> Tree:
@@ -153,7 +156,7 @@ class System:
         """Call `callback` with each event from now on, in the trio thread; it must not block, and what it raises is ignored."""
         self._root.hub.callbacks.append(callback)
 
-    async def wait_idle(self, timeout: float | None = None) -> None:
+    async def wait_idle(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  # the contract's
         """Wait until no actor handles or has unread mail, and no session runs. Raises `TimeoutError` after `timeout` seconds."""
         with trio.move_on_after(inf if timeout is None else timeout):
             while not idle(self._root):  # noqa: ASYNC110  # a condition over all places; each look is one pass
@@ -188,7 +191,9 @@ class _Opening(AbstractAsyncContextManager[System]):
             await self._root.deadlines.run()
 
     @enable_ki_protection
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
         root = self._root
         absorbed = bool(root.body_scope.__exit__(kind, error, trace))
         interrupts = await self._stop()
@@ -234,8 +239,14 @@ def open_system(
     stopped `hard_deadline` seconds after the stop began is logged with its stacks, and waited for.
 
     Raises:
-        ConfigError: The store is named by a text; this version takes an object.
+        ConfigError: The store is named by a text; this version takes an object. Or this process is being started by another
+            one, which wants the script's functions and not what the script does.
     """
+    if importing_main():
+        raise ConfigError(
+            "this script is being imported by a process that it started, to run a tool there, and must not do its work again; "
+            'put what it runs below `if __name__ == "__main__":`'
+        )
     if isinstance(store, str):
         raise ConfigError(f"store={store!r}: this version keeps sessions in memory; leave store out, or give a Store object")
     return _Opening(name, MemoryStore() if store is None else store, limits, hard_deadline)

@@ -143,7 +143,9 @@ def _models(agent: type[Agent], options: Mapping[str, Any]) -> tuple[Model, ...]
 
 def _model(agent: type[Agent], given: Any) -> Model:
     if not callable(getattr(given, "stream", None)):
-        raise ConfigError(f"{agent.__name__}: found model={given!r}; write a string such as 'openai:gpt-5.2', or a Model object")
+        raise ConfigError(
+            f"{agent.__name__}: found model={given!r}; write a string such as 'openai:gpt-5.2', or a Model object"
+        )
     model: Model = given
     return model
 
@@ -154,5 +156,3 @@ def instructions_for(config: Config, agent: Agent) -> str:
     if callable(given):
         given = given(agent) if inspect.signature(given).parameters else given()
     return str(given or "")
-
-

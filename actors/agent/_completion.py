@@ -1,9 +1,9 @@
 """Taking over a completion: C1 of the commit protocol. Pure.
 
-    calls                        an assistant item, a ledger row per call; those that have a slot start with this very commit
-    words, no calls              an assistant item: a final answer
-    nothing                      no item: mail or a nudge amends what was not answered; cut off by length, or refused, it is a failure
-    calls in the wrap-up         answered `not_started` in the same commit; its words are the answer
+calls                        an assistant item, a ledger row per call; those that have a slot start with this very commit
+words, no calls              an assistant item: a final answer
+nothing                      no item: mail or a nudge amends what was not answered; cut off by length, or refused, it is a failure
+calls in the wrap-up         answered `not_started` in the same commit; its words are the answer
 """
 
 from collections.abc import Callable, Collection
@@ -23,7 +23,9 @@ from ._turn import Turn
 Attach = Callable[[str], float | None]
 
 
-def take(turn: Turn, state: State, completion: Completion, now: float, attach: Attach, runtime: Collection[str], model: str) -> Completed:
+def take(
+    turn: Turn, state: State, completion: Completion, now: float, attach: Attach, runtime: Collection[str], model: str
+) -> Completed:
     """What a completion asks of the loop. `attach` gives a tool's seconds, `runtime` names the system tools."""
     item = AssistantItem(_minted(state, completion), model)
     if not item.calls and not any(isinstance(block, Text) and block.text.strip() for block in item.blocks):
@@ -81,4 +83,6 @@ def _stray(turn: Turn, state: State, item: AssistantItem) -> Completed:
 
 
 def _row(state: State, call: ToolCall, status: Literal["issued", "started"]) -> CallRecord:
-    return CallRecord(call.id, call.tool, call.arguments, status, idempotency_key=f"{state.id}/{call.id}", run=state.run, hops=state.hops)
+    return CallRecord(
+        call.id, call.tool, call.arguments, status, idempotency_key=f"{state.id}/{call.id}", run=state.run, hops=state.hops
+    )

@@ -34,7 +34,7 @@ def settle(calls: Sequence[OpenCall], why: str) -> dict[str, Outcome]:
     }
 
 
-def apply_order(turn: Turn, state: State, envelope: Envelope) -> Applied:
+def apply_order(turn: Turn, state: State, envelope: Envelope) -> Applied:  # noqa: PLR0911  # a table in order
     """Apply one order, exactly once: its effect and its cursor are one commit."""
     action = envelope.body.action
     seq = envelope.seq

@@ -33,10 +33,10 @@ from actors.tools._context import ToolContext
 from ._actions import Act, Applied, Ask, End, Phase, RunEnd, Wait
 from ._agent import Agent, Config, instructions_for
 from ._answers import Answers
+from ._completion import take
+from ._control import apply_order, cancel, finished, recover
 from ._record import CallRecord, Commit, State, ended
 from ._toolbox import PROGRESS, TOOLBOX, Desk, waited
-from ._control import apply_order, cancel, finished, recover
-from ._completion import take
 from ._turn import Turn
 from ._wait import WaitFor
 
@@ -91,7 +91,11 @@ class Session:
         self._instructions = ""
         self._validator = Validator()
         self.turn = Turn(
-            config.wake_on, config.max_rounds, config.limits.max_calls, "wait" in self.toolbox, home.is_child  # type: ignore[arg-type]
+            config.wake_on,
+            config.max_rounds,
+            config.limits.max_calls,
+            "wait" in self.toolbox,
+            home.is_child,  # type: ignore[arg-type]
         )
 
     # -------------------------------------------------------------- the loop
@@ -205,7 +209,9 @@ class Session:
             self._emit(events.ToolFinished, call=row.id, tool=row.tool, outcome=row.outcome)
 
     async def _start(self, calls: Sequence[str]) -> None:
-        rows = tuple(evolve(row, status="started") for row in map(self.state.calls.__getitem__, calls) if row.status == "issued")
+        rows = tuple(
+            evolve(row, status="started") for row in map(self.state.calls.__getitem__, calls) if row.status == "issued"
+        )
         if rows:
             await self._commit(Commit(calls=rows))
         for call in calls:
@@ -310,9 +316,7 @@ class Session:
     def _request(self, *, wrap_up: bool) -> Request:
         options = dict(self.config.model_options)
         choice = options.pop("tool_choice", "auto")
-        return Request(
-            self._instructions, tuple(self.state.items), self.config.schemas, "none" if wrap_up else choice, options
-        )
+        return Request(self._instructions, tuple(self.state.items), self.config.schemas, "none" if wrap_up else choice, options)
 
     async def _complete(self, request: Request) -> tuple[Completion | None, Exception | None]:
         """A completion; or (None, why there is none); or (None, None) if the run was stopped while it was made."""
@@ -379,7 +383,11 @@ class Session:
     @property
     def busy(self) -> bool:
         """Whether a run is in progress, or unread mail is about to start one."""
-        return self.turn.phase is not Phase.IDLE or self.turn.retrying or any(self.turn.may_wake(each, self.state) for each in self._mail())
+        return (
+            self.turn.phase is not Phase.IDLE
+            or self.turn.retrying
+            or any(self.turn.may_wake(each, self.state) for each in self._mail())
+        )
 
     def attached(self) -> tuple[str, ...]:
         """The calls it is attached to now."""
@@ -402,5 +410,3 @@ def _fetched(row: CallRecord) -> tuple[str, ...]:
     if row.tool == "get_tool_call_status" and isinstance(value, dict) and value.get("is_final"):
         return (str(value["tool_call_id"]),)
     return ()
-
-

@@ -84,7 +84,11 @@ def _wait(desk: Desk, arguments: Mapping[str, Any]) -> Outcome | WaitFor:
     if isinstance(what, list):
         strange = [call for call in what if not isinstance(call, str) or call not in desk.state.calls]
         if strange or not what:
-            return _unknown(str(strange[0]), desk.state) if strange else Outcome.failed("`for` is an empty list; name a call, any_call or mail")
+            return (
+                _unknown(str(strange[0]), desk.state)
+                if strange
+                else Outcome.failed("`for` is an empty list; name a call, any_call or mail")
+            )
         return WaitFor(tuple(what), now, now + seconds)
     if what not in {"any_call", "mail"}:
         if what in desk.state.calls:

@@ -146,7 +146,11 @@ class Turn:
     def _advance(self, now: float) -> Act | None:
         """Start what has a slot; detach what has been attached for long enough."""
         start = self._startable()
-        late = [call for call in self.open if call.state != "final" and call.until <= now and not call.runtime and call.detached is None]
+        late = [
+            call
+            for call in self.open
+            if call.state != "final" and call.until <= now and not call.runtime and call.detached is None
+        ]
         late = [call for call in late if call.id not in start]
         unstarted = tuple(call.id for call in late if call.state == "queued")
         reasons = {
@@ -158,7 +162,9 @@ class Turn:
 
     def _startable(self) -> tuple[str, ...]:
         """The queued calls that may start now: system tools at once, others while there are slots, in call order."""
-        slots = self.max_calls - sum(call.state == "running" and not call.runtime and call.detached is None for call in self.open)
+        slots = self.max_calls - sum(
+            call.state == "running" and not call.runtime and call.detached is None for call in self.open
+        )
         start: list[str] = []
         for call in self.open:
             if call.state == "queued" and (call.runtime or slots > 0):
@@ -280,4 +286,3 @@ def _new_control(state: State) -> Match:
 
 def _detached_running(state: State) -> bool:
     return any(not state.calls[call].final for call in state.placeholders)
-
