@@ -32,8 +32,7 @@ class Actor:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        namespace = {**sys._getframe(1).f_locals, cls.__name__: cls}  # noqa: SLF001  # annotations may name what an enclosing function defines
-        cls.__handled__ = handled_by(cls, namespace)
+        cls.__handled__ = handled_by(cls, sys._getframe(1))  # annotations may name what an enclosing function defines
         cls.__handlers__ = handlers_of(cls, cls.__handled__)
 
     # -------------------------------------------------------------- what a subclass may define

@@ -8,8 +8,11 @@
 
 import inspect
 import types
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from ._annotations import nearby_names, resolved
 
 F = TypeVar("F", bound=Callable[..., Any])
 Handler = Callable[[Any, Any], Any]
@@ -26,7 +29,7 @@ def handle(fn: F) -> F:
     return fn
 
 
-def _types_of(owner: type, name: str, fn: Callable[..., Any], namespace: Mapping[str, Any]) -> tuple[type, ...]:
+def _types_of(owner: type, name: str, fn: Callable[..., Any], frame: FrameType | None) -> tuple[type, ...]:
     where = f"{owner.__qualname__}.{name}"
     parameters = list(inspect.signature(fn).parameters.values())[1:]
     required = [each for each in parameters if each.default is inspect.Parameter.empty]
@@ -38,15 +41,17 @@ def _types_of(owner: type, name: str, fn: Callable[..., Any], namespace: Mapping
     if parameter.annotation is inspect.Parameter.empty:
         raise TypeError(f"{where} does not say what it handles; annotate {parameter.name!r} with the message's class")
     try:
-        hints = get_type_hints(fn, localns=dict(namespace))
-    except NameError as error:
+        annotation = resolved(fn, parameter.name, parameter.annotation, {**nearby_names(fn, frame), owner.__name__: owner})
+    except (NameError, AttributeError, SyntaxError) as error:
         raise TypeError(
             f"{where}: its annotation {parameter.annotation!r} cannot be resolved ({error}); define the class before the actor"
         ) from None
-    return tuple(_member(where, each) for each in _members(hints[parameter.name]))
+    return tuple(dict.fromkeys(_member(where, each) for each in _members(annotation)))
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) is Annotated:
+        return _members(get_args(annotation)[0])
     if get_origin(annotation) in {Union, types.UnionType}:
         return tuple(leaf for member in get_args(annotation) for leaf in _members(member))
     return (annotation,)
@@ -63,21 +68,24 @@ def _member(where: str, annotation: Any) -> type:
     return origin
 
 
-def handled_by(owner: type, namespace: Mapping[str, Any]) -> dict[str, tuple[type, ...]]:
-    """Which of the class's methods handle what, by name; inherited ones included."""
-    names: dict[str, tuple[type, ...]] = {}
+def handled_by(owner: type, frame: FrameType | None) -> dict[str, tuple[type, ...]]:
+    """Which of the class's own methods handle what, by name. `frame`: where it is being defined."""
+    return {name: _types_of(owner, name, fn, frame) for name, fn in vars(owner).items() if getattr(fn, MARK, False)}
+
+
+def _inherited(owner: type) -> Iterator[tuple[str, tuple[type, ...]]]:
+    """What the bases' methods handle, the farthest base first; a base that is no actor may have handlers too."""
     for base in reversed(owner.__mro__[1:]):
-        names.update(vars(base).get("__handled__", {}))
-    for name, fn in vars(owner).items():
-        if getattr(fn, MARK, False):
-            names[name] = _types_of(owner, name, fn, namespace)
-    return names
+        known = vars(base).get("__handled__")
+        yield from (handled_by(base, None) if known is None else known).items()
 
 
-def handlers_of(owner: type, names: Mapping[str, tuple[type, ...]]) -> dict[type, Handler]:
-    """The class's table, message type to function. TypeError if two methods handle one type."""
+def handlers_of(owner: type, own: Mapping[str, tuple[type, ...]]) -> dict[type, Handler]:
+    """The class's table, message type to function, inherited ones included. TypeError if two methods handle one type."""
     table: dict[type, str] = {}
-    for name, kinds in names.items():
+    for name, kinds in {**dict(_inherited(owner)), **own}.items():
+        if not callable(getattr(owner, name)):  # `name = None` in a subclass takes a handler away
+            continue
         for kind in kinds:
             if kind in table:
                 raise TypeError(f"{owner.__qualname__} has two handlers for {kind.__qualname__}: {table[kind]} and {name}; keep one")

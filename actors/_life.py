@@ -4,6 +4,7 @@
 """
 
 import logging
+from collections import deque
 from math import inf
 from typing import Any
 
@@ -13,7 +14,7 @@ from trio.lowlevel import enable_ki_protection
 from ._deadlines import Entry
 from ._dispatch import Handler, resolve
 from ._envelope import Envelope, Sender
-from ._errors import AskCycle, AskTimeout, MailboxFull, Rejected, SendRefused, Unhandled
+from ._errors import ActorCrashed, AskCycle, AskTimeout, Rejected, SendRefused, Unhandled, chain, leaves
 from ._exit import Ended, Failed, Finished
 from ._identity import Identity
 from ._receive import ActorMailbox, Match
@@ -28,6 +29,17 @@ class NoHandlerError(Exception):
 
 
 ANSWERS = (Reject, SendRefused, AskCycle, AskTimeout, NoHandlerError)
+KEPT = 1000  # envelopes that a handler's `receive` took, remembered for a crash
+DEFERRED = 256  # owed replies that make it worth a look for askers that left
+
+
+def answer_in(error: BaseException) -> Exception | None:
+    """The answer that a handler ended in, also where a nursery of its own wrapped it; None if it is something else."""
+    found = leaves(error)
+    return found[0] if isinstance(found[0], Exception) and all(isinstance(leaf, ANSWERS) for leaf in found) else None
+
+
+NO_TIMERS: dict[int, Entry] = {}  # of every life that has none; nothing is ever put into it
 
 
 class Timer:
@@ -41,13 +53,14 @@ class Timer:
 
     def cancel(self) -> None:
         """Send nothing. After it fired, or twice: does nothing."""
+        self._life.timers.pop(self._entry[1], None)
         self._life.runtime.deadlines.drop(self._entry)
 
 
 class Life(Identity):
     """One generation of an actor: the identity its tasks speak with, and the state of its message loop."""
 
-    __slots__ = ("actor", "box", "deferred", "draining", "ending", "generation", "mail", "ready", "ref", "scope", "taken", "timers")
+    __slots__ = ("actor", "box", "deferred", "draining", "ending", "function", "generation", "mail", "ready", "ref", "scope", "taken", "timers")
 
     def __init__(self, address: str, sender: Sender, runtime: Any, box: ActorMailbox, generation: int) -> None:
         super().__init__(address, sender, runtime)
@@ -58,39 +71,48 @@ class Life(Identity):
         self.actor: Any = None
         self.ready = False
         self.draining = False
+        self.function = False  # its actor is an async function, which reads its mail with `receive`
         self.ending: Finished | None = None
         self.mail: Envelope | None = None  # being handled
-        self.taken: list[Envelope] | None = None  # by its `receive`, with the message in progress
+        self.taken: deque[Envelope] | None = None  # by its `receive`, with the message in progress
         self.deferred: set[ReplyToken] | None = None
-        self.timers: list[Entry] | None = None
+        self.timers: dict[int, Entry] = NO_TIMERS
 
     # -------------------------------------------------------------- answers
     @enable_ki_protection
     def settle(self, token: ReplyToken, value: Any) -> None:
         """Answer an ask with what its handler returned."""
+        self.check()
         if value is NO_REPLY:
             self.defer(token)
             return
-        self.check()
         if self.deferred:
             self.deferred.discard(token)
+        if value is None and token.settled:  # answered by `reply`; the handler had no more to say
+            return
         if not token.answer(value):
             self.runtime.late_replies += 1
 
     def defer(self, token: ReplyToken) -> None:
         """An ask that `reply` will answer; it fails if this life ends first."""
+        if token.settled or token.gone:
+            return
         if self.deferred is None:
             self.deferred = set()
+        elif len(self.deferred) % DEFERRED == 0:
+            self.deferred = {each for each in self.deferred if not each.gone}
         self.deferred.add(token)
 
     @enable_ki_protection
     def refused(self, envelope: Envelope, refusal: Exception) -> None:
         """A handler that ended in an answer: the asker gets it; of a tell it is logged and the message a dead letter."""
+        self.check()
         answer: Exception = Rejected(str(refusal)) if isinstance(refusal, Reject) else refusal
         if isinstance(refusal, NoHandlerError):
             handles = tuple(sorted(kind.__name__ for kind in refusal.args[0]))
             answer = Unhandled(address=self.address, body=type(envelope.body).__name__, handles=handles)
-        answer.__traceback__ = None
+        for each in chain(answer):
+            each.__traceback__ = None
         if envelope.token is not None and envelope.token.fail(answer) and not isinstance(refusal, NoHandlerError):
             return
         log.warning("%s: %s", self.address, answer, extra={"address": self.address, "message_id": envelope.id})
@@ -99,39 +121,64 @@ class Life(Identity):
     # -------------------------------------------------------------- what an actor's `self` does
     def finish(self, value: object) -> None:
         """End after the handler in progress."""
+        self.check()
         self.ending = Finished(value)
-        self.box.disturbed = True
         self.box.nudge()
 
     async def receive(self, match: Match | None, timeout: float | None) -> Envelope | None:  # noqa: ASYNC109
-        """Take one message out of turn."""
+        """Take one message out of turn. What is there is taken at once, also with a timeout of 0; a cancel takes nothing."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        envelope = self._take(match)
+        if envelope is not None:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            return envelope
+        with trio.move_on_after(inf if timeout is None else max(0.0, timeout)):
+            while envelope is None:
+                if self.draining and self.function:  # it has read its last message: this is its stop
+                    self.scope.cancel()
+                await self.box.news(match)
+                envelope = self._take(match)
+        return envelope
+
+    @enable_ki_protection
+    def _take(self, match: Match | None) -> Envelope | None:
         self.check()
-        current = self.mail
-        skip = frozenset() if current is None else frozenset((current.seq,))
-        with trio.move_on_after(inf if timeout is None else timeout):
-            envelope = await self.box.receive_one(match, skip)
-            if current is not None:
-                self.taken = [*(self.taken or ()), envelope]
+        begun = self.mail
+        while True:
+            envelope = self.box.pick(match, 0 if begun is None else begun.seq)
+            if envelope is None:
+                return None
+            if begun is None:
+                self.box.handled(envelope)
+            else:
+                self.box.set_aside(envelope)
+            if envelope.asker_gone:
+                continue
+            if begun is not None:
+                self.taken = self.taken if self.taken is not None else deque(maxlen=KEPT)
+                self.taken.append(envelope)
             if envelope.token is not None:
                 self.defer(envelope.token)
             return envelope
-        return None
 
     def send_after(self, seconds: float, body: object) -> Timer:
         """Send `body` to oneself later, as oneself."""
+        self.check()
 
         def fire() -> None:
-            if self.revoked:
+            self.timers.pop(entry[1], None)
+            if self.revoked or self.box.closed:
                 return
             try:
                 self.box.post(body, self.sender, hops)
-            except MailboxFull as refusal:
+            except SendRefused as refusal:
                 log.warning("%s: a timer's message was refused: %s", self.address, refusal, extra={"address": self.address})
 
         hops = self.hops
         entry = self.runtime.deadlines.after(seconds, fire)
-        self.timers = [each for each in self.timers or () if each[2] is not None]
-        self.timers.append(entry)
+        if self.timers is NO_TIMERS:
+            self.timers = {}
+        self.timers[entry[1]] = entry
         return Timer(self, entry)
 
     def handler_for(self, table: dict[type, Handler], body: object) -> Handler:
@@ -145,7 +192,7 @@ class Life(Identity):
 
     def _unheard(self, actor: Any, body: Ended) -> None:
         if isinstance(body.exit, Failed) and not body.restarting and self.runtime.is_child(self, body.address):
-            raise body.exit.error
+            raise ActorCrashed(address=body.address, error=body.exit.error)
 
     def _unhandled(self, actor: Any, _body: object) -> None:
         raise NoHandlerError(type(actor).__handlers__)

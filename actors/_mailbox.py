@@ -40,11 +40,8 @@ import trio
 from attrs import frozen
 from trio.lowlevel import enable_ki_protection
 
-from ._codec import digest
 from ._envelope import (
-    ID_FORM,
     INTERRUPT,
-    MINTED_FORM,
     NORMAL,
     ContinuationResult,
     Control,
@@ -57,12 +54,14 @@ from ._envelope import (
     clock,
     mint,
 )
-from ._errors import IdConflict, MailboxFull, TooManyHops
+from ._errors import MailboxFull, TooManyHops
 from ._exit import Ended
 from ._waiters import Pending, Waiter, wait
+from ._window import Window
 
 ALWAYS_ACCEPTED = (ToolCallFinished, ContinuationResult, Ended)
 PERSONS_INTERRUPTS = 16
+MAX_HOPS = 16
 WINDOW = 4  # times the capacity
 Match = Callable[[Envelope], bool]
 Admission = Callable[[Priority], Priority]
@@ -91,7 +90,7 @@ class Mailbox:
     """
 
     __slots__ = (
-        "_ahead", "_base", "_control", "_control_seen", "_duplicates", "_last", "_log", "_reader", "_refused", "_room",
+        "_ahead", "_base", "_control", "_duplicates", "_last", "_log", "_orders", "_own", "_reader", "_refused", "_room",
         "_urgent", "_waiters", "_window", "address", "capacity", "closed", "cursor", "disturbed", "max_hops", "on_accept",
     )  # fmt: skip
 
@@ -100,7 +99,7 @@ class Mailbox:
             raise ValueError(f"a mailbox has room for at least 1 message, not {capacity}")
         self.address = address
         self.capacity = capacity
-        self.max_hops: int | None = None
+        self.max_hops: int | None = MAX_HOPS
         self.closed = False  # set by the runtime when its owner accepts no more
         self.on_accept: Callable[[Envelope], object] | None = None
         self.cursor = 0  # the bound's mail cursor; move it with `advance`, or, as the actor's loop does, by one
@@ -109,10 +108,11 @@ class Mailbox:
         self._base = 0  # seq of the last trimmed envelope
         self._last = 0
         self._control = 0
-        self._control_seen = False
+        self._orders: list[int] | None = []  # seqs of control that is unread, or not past the mail cursor; None: control is mail like any other
         self._ahead: set[int] | None = None  # handled although older mail is unread
         self._urgent = 0
-        self._window: dict[tuple[Sender, str], tuple[Receipt, object]] | None = None
+        self._own: list[int] = []  # seqs in the places of a person's interrupts
+        self._window = Window(WINDOW * capacity)
         self._reader: trio.lowlevel.Task | None = None
         self._waiters: list[Waiter] = []
         self._room: deque[Pending] | None = None
@@ -138,7 +138,7 @@ class Mailbox:
             self._wake(envelope)
         if self.on_accept is not None:
             self.on_accept(envelope)
-        return Receipt(key, seq, False, NORMAL)  # noqa: FBT003  # positional: keywords cost a msgspec struct 40 %
+        return Receipt(key, seq, False, NORMAL)  # positional: keywords cost a msgspec struct 40 %
 
     @enable_ki_protection
     def send_nowait(
@@ -173,8 +173,8 @@ class Mailbox:
             TooManyHops: It came through more agents than the tree allows.
             MailboxFull: No room.
         """
-        known = self._duplicate(sender, id, body)
-        if known is not None:
+        if id is not None and (known := self._window.find(self.address, sender, id, body)) is not None:
+            self._duplicates += 1
             return known
         if permit is not None:
             priority = permit(priority)
@@ -187,29 +187,12 @@ class Mailbox:
                 return merged
         return self._keep(body, sender, id, priority, hops, trace, token)
 
-    def _duplicate(self, sender: Sender, id: str | None, body: object) -> Receipt | None:
-        if id is None:
-            return None
-        if not ID_FORM.match(id) or MINTED_FORM.match(id):
-            raise ValueError(
-                f"{id!r} cannot be a message's id: give 1 to 64 of A-Z a-z 0-9 . _ : -, not of the form m-7, which is the runtime's"
-            )
-        known = self._window.get((sender, id)) if self._window is not None else None
-        if known is None:
-            return None
-        receipt, kept = known
-        mark = digest(body)
-        if (mark != kept) if mark is not None else (kept is not body):
-            raise IdConflict(address=self.address, id=id)
-        self._duplicates += 1
-        return Receipt(receipt.key, receipt.seq, True, receipt.priority)  # noqa: FBT003
-
     def _full(self) -> bool:
-        return self._last + 1 - self.cursor > self.capacity and self.unread_count() >= self.capacity
+        return (self._last + 1 - self.cursor > self.capacity or bool(self._orders)) and self.unread_count() >= self.capacity
 
     def _past_the_bound(self, body: object, sender: Sender, priority: Priority) -> Receipt | None:
         """Room for those that are always accepted: None, or the receipt of an equal control that serves for this one."""
-        if isinstance(body, Control):
+        if isinstance(body, Control) and self._orders is not None:
             for envelope in self.unread(self._control):
                 if envelope.body == body and envelope.sender == sender:
                     self._duplicates += 1
@@ -217,8 +200,11 @@ class Mailbox:
             return None
         if isinstance(body, ALWAYS_ACCEPTED):
             return None
-        if priority is INTERRUPT and isinstance(sender, FromUser) and self.unread_count() < self.capacity + PERSONS_INTERRUPTS:
-            return None
+        if priority is INTERRUPT and isinstance(sender, FromUser):
+            self._own = [seq for seq in self._own if seq > self.cursor and seq not in (self._ahead or ())]
+            if len(self._own) < PERSONS_INTERRUPTS:
+                self._own.append(self._last + 1)
+                return None
         self._refused += 1
         raise MailboxFull(address=self.address, unread=self.unread_count(), capacity=self.capacity)
 
@@ -230,14 +216,14 @@ class Mailbox:
         envelope = Envelope(key, seq, sender, priority, hops, clock(), trace, body, token)
         receipt = Receipt(key, seq, False, priority)  # noqa: FBT003
         if id is not None:
-            self._remember(sender, id, body, receipt)
+            self._window.keep(sender, id, body, receipt)
         self._log.append(envelope)
         self._last = seq
         if priority is INTERRUPT:
             self._urgent += 1
             self.disturbed = True
-        if isinstance(body, Control):
-            self._control_seen = True
+        if isinstance(body, Control) and self._orders is not None:
+            self._orders.append(seq)
         reader, self._reader = self._reader, None
         if reader is not None:
             trio.lowlevel.reschedule(reader)
@@ -247,15 +233,6 @@ class Mailbox:
             self.on_accept(envelope)
         return receipt
 
-    def _remember(self, sender: Sender, id: str, body: object, receipt: Receipt) -> None:
-        window = self._window
-        if window is None:
-            window = self._window = {}
-        mark = digest(body)
-        window[sender, id] = (receipt, body if mark is None else mark)
-        if len(window) > WINDOW * self.capacity:
-            del window[next(iter(window))]
-
     # -------------------------------------------------------------- waiting for room
     async def accept_when_room(self, seconds: float, body: Any, sender: Sender, **how: Any) -> Receipt:
         """As `accept`, but wait up to `seconds` for room, in order of arrival.
@@ -263,23 +240,24 @@ class Mailbox:
         Cancelled while it waits: nothing was kept. Raises `MailboxFull` when the time is over.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        if not self._room:
-            try:
-                receipt = self.accept(body, sender, **how)
-            except MailboxFull:
-                if seconds <= 0:
-                    raise
-            else:
-                await trio.lowlevel.cancel_shielded_checkpoint()
-                return receipt
+        try:  # while others wait it is full, so nobody is overtaken but by what is always accepted
+            receipt = self.accept(body, sender, **how)
+        except MailboxFull:
+            if seconds <= 0:
+                raise
+            self._refused -= 1  # not yet
+        else:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            return receipt
         return await self._queue(seconds, Pending(trio.lowlevel.current_task(), lambda: self.accept(body, sender, **how)))
 
+    @enable_ki_protection
     async def _queue(self, seconds: float, pending: Pending) -> Receipt:
         room = self._room = self._room if self._room is not None else deque()
         room.append(pending)
         self.disturbed = True
         with trio.move_on_after(seconds):
-            receipt: Receipt = await wait(lambda: room.remove(pending))
+            receipt: Receipt = await wait(lambda: room.remove(pending) if pending in room else None)
             return receipt
         self._refused += 1
         raise MailboxFull(address=self.address, unread=self.unread_count(), capacity=self.capacity)
@@ -320,6 +298,7 @@ class Mailbox:
         unread = self.unread(cursor)
         return unread if match is None else [envelope for envelope in unread if match(envelope)]
 
+    @enable_ki_protection
     async def _arrival(self, cursor: int, match: Match | None) -> None:
         waiter = self.watch_for(cursor, match, trio.lowlevel.current_task())
         try:
@@ -339,10 +318,9 @@ class Mailbox:
             self._waiters.remove(waiter)
 
     def _wake(self, envelope: Envelope) -> None:
-        woken = [waiter for waiter in self._waiters if waiter.concerns(envelope)]
-        if woken:
-            self._waiters = [waiter for waiter in self._waiters if waiter not in woken]
-            for waiter in woken:
+        for waiter in tuple(self._waiters):
+            if waiter.concerns(envelope) and waiter in self._waiters:  # a predicate that sends may have woken it already
+                self._waiters.remove(waiter)
                 waiter.wake_up()
 
     # -------------------------------------------------------------- consuming
@@ -358,6 +336,9 @@ class Mailbox:
         self.cursor = max(self.cursor, cursor)
         if control is not None:
             self._control = max(self._control, control)
+        if self._orders:
+            low = min(self.cursor, self._control)
+            self._orders = [seq for seq in self._orders if seq > low]
         if self._room:
             self._let_in()
 
@@ -368,16 +349,16 @@ class Mailbox:
         if gone > 0:
             del self._log[:gone]
             self._base += gone
+            if self._room:
+                self._let_in()
 
     def unread_count(self) -> int:
         """How many envelopes the bound counts now."""
-        if self._control_seen:
-            low = min(self.cursor, self._control)
-            return sum(
-                envelope.seq > (self._control if isinstance(envelope.body, Control) else self.cursor)
-                for envelope in self.unread(low)
-            ) - len(self._ahead or ())
-        return self._last - self.cursor - len(self._ahead or ())
+        read = max(self.cursor, self._base)
+        count = self._last - read - len(self._ahead or ())
+        for seq in self._orders or ():
+            count += (seq > max(self._control, self._base)) - (seq > read)
+        return count
 
     @property
     def last(self) -> int:

@@ -8,6 +8,7 @@ by one, by this table:
     sixteen interrupts in a row             one normal envelope goes, so that a flood starves nobody
     an envelope handled ahead of its turn   (an interrupt, or what a `receive` in a handler took) is passed over when the
                                             cursor comes to it; it is remembered here and does not count as unread
+    a stop                                  nothing more is begun: the loop's next wait ends it
     senders waiting for room                are let in after each envelope instead of after each batch
 """
 
@@ -17,7 +18,7 @@ from typing import Any
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ._envelope import INTERRUPT, Envelope
+from ._envelope import INTERRUPT, NORMAL, Envelope
 from ._mailbox import Mailbox, Match
 from ._waiters import unprotected
 
@@ -28,11 +29,14 @@ INTERRUPTS_IN_A_ROW = 16
 class ActorMailbox(Mailbox):
     """The mailbox of a plain actor: its cursor moves when a handler returns."""
 
-    __slots__ = ("_streak",)
+    __slots__ = ("_passed", "_streak")
 
     def __init__(self, address: str, capacity: int = 256) -> None:
         super().__init__(address, capacity)
+        self.max_hops = None
+        self._orders = None
         self._streak = 0
+        self._passed = 0  # up to this seq everything is handled ahead, or in progress
 
     @enable_ki_protection
     def take(self) -> Sequence[Envelope]:
@@ -40,27 +44,55 @@ class ActorMailbox(Mailbox):
         start = self.cursor - self._base
         if not self.disturbed:
             return self._log[start : start + BATCH]
-        chosen = self._next(None, frozenset())
+        chosen = self.pick(None, 0)
         return () if chosen is None else (chosen,)
 
-    def _next(self, match: Match | None, skip: frozenset[int]) -> Envelope | None:
-        """The envelope to handle now, interrupts first, among those not handled ahead and not in `skip`."""
+    def pick(self, match: Match | None, begun: int) -> Envelope | None:
+        """The envelope to handle now: the oldest of the priority that goes first, else the oldest. `begun`: the seq in progress."""
         first: Envelope | None = None
         ahead = self._ahead or ()
-        for envelope in self._log[self.cursor - self._base :]:
-            if envelope.seq in ahead or envelope.seq in skip or (match is not None and not unprotected(match, envelope)):
+        wanted = NORMAL if self._streak >= INTERRUPTS_IN_A_ROW else INTERRUPT
+        passing = True
+        for envelope in self._log[max(self.cursor, self._passed) - self._base :]:
+            if envelope.seq in ahead or envelope.seq == begun:
+                if passing:
+                    self._passed = envelope.seq
                 continue
-            if first is None:
-                first = envelope
-                if not self._urgent or self._streak >= INTERRUPTS_IN_A_ROW:
-                    break
-            if envelope.priority is INTERRUPT:
+            passing = False
+            if match is not None and not unprotected(match, envelope):
+                continue
+            if not self._urgent or envelope.priority is wanted:
                 return envelope
+            first = first or envelope
         return first
 
     @enable_ki_protection
     def handled(self, envelope: Envelope) -> None:
         """The effect of this envelope is done: the cursor moves, or the envelope is remembered as handled ahead."""
+        self._count(envelope)
+        ahead = self._ahead or set()
+        while self.cursor + 1 in ahead:
+            self.cursor += 1
+            ahead.remove(self.cursor)
+        self._passed = 0
+        self.calm()
+
+    @enable_ki_protection
+    def set_aside(self, envelope: Envelope) -> None:
+        """A handler took it with the message in progress: it counts as handled, and `put_back` is possible until that one is."""
+        self._count(envelope)
+        if self._room:
+            self._let_in()
+
+    @enable_ki_protection
+    def put_back(self, envelope: Envelope) -> None:
+        """It is to be handled after all, in its place."""
+        if envelope.seq in (self._ahead or ()):
+            self._ahead.remove(envelope.seq)  # type: ignore[union-attr]
+            self._urgent += envelope.priority is INTERRUPT
+        self._passed = 0
+
+    def _count(self, envelope: Envelope) -> None:
         if envelope.seq <= self.cursor or envelope.seq in (self._ahead or ()):
             return
         if envelope.priority is INTERRUPT:
@@ -68,12 +100,9 @@ class ActorMailbox(Mailbox):
             self._streak += 1
         else:
             self._streak = 0
-        ahead = self._ahead = self._ahead if self._ahead is not None else set()
-        ahead.add(envelope.seq)
-        while self.cursor + 1 in ahead:
-            self.cursor += 1
-            ahead.remove(self.cursor)
-        self.calm()
+        self._ahead = self._ahead if self._ahead is not None else set()
+        self._ahead.add(envelope.seq)
+        self.disturbed = True
 
     @enable_ki_protection
     def calm(self) -> bool:
@@ -90,6 +119,7 @@ class ActorMailbox(Mailbox):
             self.disturbed = bool(self._urgent or self._ahead or self._room)
         return self._last != cursor
 
+    @enable_ki_protection
     async def arrival(self) -> None:
         """Wait for mail, right after `take` found none. One task at a time: the actor's loop."""
         self._reader = trio.lowlevel.current_task()
@@ -97,22 +127,22 @@ class ActorMailbox(Mailbox):
 
     @enable_ki_protection
     def nudge(self) -> None:
-        """End an `arrival`: the loop has something else to look at."""
+        """End every wait for mail: there is something else to look at."""
+        self.disturbed = True
         reader, self._reader = self._reader, None
         if reader is not None:
             trio.lowlevel.reschedule(reader)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter.wake_up()
 
     def _leave(self, _raise_cancel: Any) -> trio.lowlevel.Abort:
         self._reader = None
         return trio.lowlevel.Abort.SUCCEEDED
 
-    async def receive_one(self, match: Match | None, skip: frozenset[int]) -> Envelope:
-        """Wait for one envelope that `match` holds for, and count it as handled. `skip`: the seqs being handled."""
-        await trio.lowlevel.checkpoint()
-        while (chosen := self._next(match, skip)) is None:
-            await self._arrival(self._last, match)
-        self.handled(chosen)
-        return chosen
+    async def news(self, match: Match | None) -> None:
+        """Wait for an envelope that `match` holds for and that is not there yet, or for a nudge."""
+        await self._arrival(self._last, match)
 
     @enable_ki_protection
     def drain(self) -> Sequence[Envelope]:
@@ -120,6 +150,7 @@ class ActorMailbox(Mailbox):
         ahead = self._ahead or ()
         left = [envelope for envelope in self.unread(self.cursor) if envelope.seq not in ahead]
         self.cursor = self._last
+        self._passed = 0
         self._ahead = None
         self._urgent = 0
         self.calm()

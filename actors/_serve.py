@@ -20,9 +20,10 @@ from trio.lowlevel import disable_ki_protection
 
 from ._actor import Actor
 from ._dispatch import Handler
+from ._envelope import Envelope
 from ._errors import ConfigError
 from ._exit import Finished, Stopped
-from ._life import ANSWERS, Life
+from ._life import ANSWERS, Life, answer_in
 
 
 @disable_ki_protection
@@ -30,9 +31,11 @@ async def live(life: Life, factory: Callable[..., Any], args: tuple[Any, ...], o
     """Run a life to its orderly end: `Finished`, or `Stopped` after a drain. A crash raises; a stop cancels."""
     if is_actor_function(factory):
         context = life.actor = Actor()
-        context._life = life  # noqa: SLF001  # the runtime's end of the actor
+        context._life = life  # the runtime's end of the actor
+        life.function = True
         on_ready(life)
-        return Finished(await factory(context, *args))
+        value = await factory(context, *args)
+        return life.ending or Finished(value)
     actor = factory(*args)
     if not isinstance(actor, Actor):
         raise ConfigError(f"the factory of {life.address} returned {actor!r}; it must return an Actor, or be an async function")
@@ -48,7 +51,7 @@ def is_actor_function(factory: Callable[..., Any]) -> bool:
     """Whether the factory is an `async def actor(context, *args)`."""
     while isinstance(factory, partial):
         factory = factory.func
-    return inspect.iscoroutinefunction(factory)
+    return inspect.iscoroutinefunction(factory) or inspect.iscoroutinefunction(getattr(type(factory), "__call__", None))
 
 
 @disable_ki_protection
@@ -74,6 +77,8 @@ async def _serve(life: Life, actor: Actor, table: dict[type, Handler]) -> None:
                     result = handler(actor, body)
                     if result.__class__ is CoroutineType:
                         result = await result
+                        if life.revoked:  # it outlived its stop: the mailbox is another life's now
+                            life.check()
                     if token is not None:
                         life.settle(token, result)
                 if box.disturbed:
@@ -81,8 +86,11 @@ async def _serve(life: Life, actor: Actor, table: dict[type, Handler]) -> None:
                     life.taken = None
                     break
                 box.cursor = envelope.seq
-        except ANSWERS as refusal:
-            life.refused(envelope, refusal)
+        except (*ANSWERS, BaseExceptionGroup) as error:
+            answer = answer_in(error)
+            if answer is None:
+                raise
+            life.refused(envelope, answer)
             box.handled(envelope)
             life.taken = None
         life.mail = None

@@ -8,15 +8,8 @@ import traceback
 
 import trio
 
-from ._errors import chain
+from ._errors import leaves
 from ._exit import Exit, Failed, Stopped
-
-
-def leaves(error: BaseException) -> list[BaseException]:
-    """The exceptions a group is made of, in order; the error itself if it is none."""
-    if isinstance(error, BaseExceptionGroup):
-        return [leaf for part in error.exceptions for leaf in leaves(part)]
-    return [error]
 
 
 def for_the_root(error: BaseException) -> BaseException | None:
@@ -43,10 +36,15 @@ def as_text(error: BaseException) -> str:
 
 
 def strip(error: BaseException) -> None:
-    """Drop the tracebacks of an error, its causes and its leaves."""
-    for each in chain(error):
-        for leaf in leaves(each):
-            leaf.__traceback__ = None
-            if leaf is not each:
-                strip(leaf)
+    """Drop the tracebacks of an error and of all it carries: causes, contexts (suppressed ones too), leaves."""
+    seen: dict[int, BaseException] = {}
+    left: list[BaseException | None] = [error]
+    while left:
+        each = left.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen[id(each)] = each
         each.__traceback__ = None
+        left += (each.__cause__, each.__context__)
+        if isinstance(each, BaseExceptionGroup):
+            left += each.exceptions

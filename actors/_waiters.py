@@ -3,6 +3,7 @@
 `trio.lowlevel.wait_task_rescheduled` is the cheapest wake-up trio has; everything here that waits, waits through it.
 """
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ._envelope import Envelope, Receipt
-from ._errors import SendRefused
+from ._errors import ActorsError
 
 
 async def wait(on_cancel: Callable[[], object]) -> Any:
@@ -30,11 +31,18 @@ def unprotected(fn: Callable[..., Any], /, *args: Any) -> Any:
     return fn(*args)
 
 
-def guarded(fn: Callable[..., Any], /, *args: Any) -> tuple[Any, Exception | None]:
-    """Call foreign code that must not kill its caller: (value, None), or (None, what it raised)."""
+def guarded(fn: Callable[..., Any], /, *args: Any) -> tuple[Any, BaseException | None]:
+    """Call foreign code that must not kill its caller: (value, None), or (None, what it raised).
+
+    A Ctrl-C that lands in it is raised again as a signal: a protected caller finishes what it is changing, then the main task
+    gets it.
+    """
     try:
         return unprotected(fn, *args), None
-    except Exception as error:  # noqa: BLE001  # the one place where foreign code may raise anything
+    except Exception as error:  # the one place where foreign code may raise anything
+        return None, error
+    except KeyboardInterrupt as error:
+        signal.raise_signal(signal.SIGINT)
         return None, error
 
 
@@ -76,10 +84,10 @@ class Pending:
 
     @enable_ki_protection
     def settle(self) -> None:
-        """Accept now, and wake the sender with the receipt or the refusal."""
+        """Accept now, and wake the sender with the receipt or the refusal. Whoever made room sees neither."""
         try:
             receipt = self.accept()
-        except (SendRefused, ValueError) as refusal:
+        except (ActorsError, ValueError, TypeError) as refusal:
             self.refuse(refusal)
         else:
             trio.lowlevel.reschedule(self.task, outcome.Value(receipt))
@@ -93,7 +101,7 @@ async def guarded_async(fn: Callable[..., Any], /, *args: Any) -> tuple[Any, Exc
     """As `guarded`, for an async function. `Cancelled` and everything else that is no `Exception` comes through."""
     try:
         return await unprotected_async(fn, *args), None
-    except Exception as error:  # noqa: BLE001  # as `guarded`
+    except Exception as error:  # as `guarded`
         return None, error
 
 
