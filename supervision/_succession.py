@@ -139,8 +139,9 @@ class Succession:
             else:
                 envelope.token.fail(ActorStopped(address=place.address, exit=exit))
         place.ended()
-        for event in filter(None, (place.ready, place.done, place.halted)):
-            event.set()
+        for event in (place.ready, place.done, place.halted):
+            if event is not None:
+                event.set()
         self.root.watches.ended(place, exit, restarting=False)
         if place.kind != "call":
             self.root.hub.ended(place.address, exit)
