@@ -2,7 +2,7 @@
 
 While a handler computes, nothing else in the process runs: no send is read, no deadline fires. Nobody inside the loop can notice
 that, so a thread looks from outside: when one pass of the loop takes over 100 ms, it reads where the trio thread stands and
-logs the actor and the line. trio tells when a pass begins and ends; that costs two calls a pass and nothing per message.
+logs the actor and the line, if it is the same at a second look. trio tells when a pass begins and ends; that costs two calls a pass and nothing per message.
 """
 
 import logging
@@ -49,13 +49,16 @@ class LoopWatch(trio.abc.Instrument):
         self._began = time.perf_counter()
 
     def _look(self) -> None:
+        spot: tuple[object, ...] | None = None
         while not self._stop.wait(LOOK):
             began = self._began
-            if began is not None and began != self._told and time.perf_counter() - began > LIMIT:
+            if began is None or began == self._told or time.perf_counter() - began <= LIMIT:
+                continue
+            frame = sys._current_frames().get(self._trio)  # noqa: SLF001  # the only way to see another thread
+            before, spot = spot, frame and (began, frame.f_code, frame.f_lineno)
+            if frame is not None and spot == before:  # seen twice: a process that was merely not scheduled moves on
                 self._told = began
-                frame = sys._current_frames().get(self._trio)  # noqa: SLF001  # the only way to see another thread
-                if frame is not None:
-                    self._tell(frame)
+                self._tell(frame)
 
     def _tell(self, frame: FrameType) -> None:
         who = "host code"

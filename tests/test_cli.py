@@ -82,7 +82,7 @@ async def test_a_run_shows_mail_calls_results_and_the_answer(desk: Path) -> None
     """A person sees what happens while it happens."""
     async with fake_chat(READ_PROD, Answer(text="Two warnings, no errors.")) as chat:
         done = await postroom("run", "desk:Clerk", "Check the prod log.", url=chat.url)
-    shown = done.stdout.decode().splitlines()
+    shown = [line for line in done.stdout.decode().splitlines() if "has held the loop" not in line]  # true on a busy machine
     assert [line.split(" in ")[0] for line in shown] == [
         "✉ you: Check the prod log.",
         "▸ read_log(name='prod')",
