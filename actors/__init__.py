@@ -36,6 +36,7 @@ from ._errors import (
     AlreadyCompleted,
     AskCycle,
     AskFailed,
+    AskRefused,
     AskTimeout,
     BadArguments,
     CodecError,
@@ -81,7 +82,7 @@ from .tools._tool import Tool, tool
 
 __all__ = [
     "INHERIT", "NO_REPLY", "Action", "Actor", "ActorCrashed", "ActorRef", "ActorStopped", "ActorsError", "Agent", "AgentMessage",
-    "AlreadyCompleted", "Ask", "AskCycle", "AskFailed", "AskTimeout", "AssistantItem", "BadArguments", "CallRecord", "CancelAllAttached", "CancelCalls",
+    "AlreadyCompleted", "Ask", "AskCycle", "AskFailed", "AskRefused", "AskTimeout", "AssistantItem", "BadArguments", "CallRecord", "CancelAllAttached", "CancelCalls",
     "CodecError", "ConfigError", "ContinuationResult", "Control", "Ended", "Envelope", "Exit", "Failed", "Fenced", "Finished", "FromActor",
     "FromSession", "FromSystem", "FromToolCall", "FromUser", "IdConflict", "Inherit", "Item", "Killed", "LeaseLost", "LimitExceeded",
     "Limits", "Mailbox", "MailboxFull", "MailboxStatistics", "Media", "Model", "ModelError", "ModelUnusable", "NotPermitted", "Outcome", "OutcomeStatus",

@@ -32,7 +32,7 @@ class Actor:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.__handled__ = handled_by(cls, sys._getframe(1))  # annotations may name what an enclosing function defines
+        cls.__handled__ = handled_by(cls, sys._getframe(1))  # noqa: SLF001  # annotations may name what an enclosing function defines
         cls.__handlers__ = handlers_of(cls, cls.__handled__)
 
     # -------------------------------------------------------------- what a subclass may define
@@ -79,9 +79,10 @@ class Actor:
         Raises `StartFailed` if its first start fails. Cancelled, it has stopped the child before it returns.
         """
         life = self._alive()
-        return await life.runtime.spawn_child(
+        ref: ActorRef = await life.runtime.spawn_child(
             life, factory, args, name=name, restart=restart, shutdown=shutdown, init_timeout=init_timeout
-        )  # type: ignore[no-any-return]  # the runtime is the tree's, above this package
+        )
+        return ref
 
     def find(self, address: str) -> ActorRef:
         """The ref of an address, whether or not anybody has it yet."""

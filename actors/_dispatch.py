@@ -4,6 +4,8 @@
     inherited                          a subclass has its bases' handlers; a method of the same name replaces one
     a union's members                  count singly
     several fit                        the handler of the first class in the message's MRO wins; `object` catches the rest
+
+A base that is no actor may have handlers too.
 """
 
 import inspect

@@ -140,6 +140,10 @@ class ActorStopped(AskFailed):
         return f"{self.address} ended ({self.exit!r}) before it answered"
 
 
+class AskRefused(ActorStopped, RecipientStopped):
+    """An ask was refused because the actor has ended or is stopping: nothing was kept, and no answer will come."""
+
+
 class Unhandled(AskFailed):
     """The actor has no handler for this type of message. It lives; the message is a dead letter."""
 

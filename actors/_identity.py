@@ -16,7 +16,7 @@ speaks for the user in the inner one and keeps its voice in the outer.
 from contextvars import ContextVar
 from typing import Any
 
-from ._envelope import FromSystem, FromUser, Sender
+from ._envelope import FromSystem, FromUser, Priority, Sender
 from ._errors import Fenced
 
 
@@ -39,6 +39,11 @@ class Identity:
         if self.revoked:
             raise Fenced(address=self.address)
         return self
+
+    def permit(self, priority: Priority) -> Priority:
+        """The priority it may send with; `Fenced` if it was revoked while its message waited for room."""
+        self.check()
+        return priority
 
     def within(self, runtime: Any) -> "Identity":
         """Whose voice this is in that system. `Fenced` if it was revoked."""

@@ -17,7 +17,8 @@ from ._envelope import Envelope, Sender
 from ._errors import ActorCrashed, AskCycle, AskTimeout, Rejected, SendRefused, Unhandled, chain, leaves
 from ._exit import Ended, Failed, Finished
 from ._identity import Identity
-from ._receive import ActorMailbox, Match
+from ._mailbox import Match
+from ._receive import ActorMailbox
 from ._ref import ActorRef
 from ._reply import NO_REPLY, Reject, ReplyToken
 
@@ -60,7 +61,10 @@ class Timer:
 class Life(Identity):
     """One generation of an actor: the identity its tasks speak with, and the state of its message loop."""
 
-    __slots__ = ("actor", "box", "deferred", "draining", "ending", "function", "generation", "mail", "ready", "ref", "scope", "taken", "timers")
+    __slots__ = (
+        "actor", "box", "deferred", "draining", "ending", "failure", "function", "generation", "gone", "late", "mail", "over",
+        "ready", "ref", "scope", "taken", "timers",
+    )  # fmt: skip
 
     def __init__(self, address: str, sender: Sender, runtime: Any, box: ActorMailbox, generation: int) -> None:
         super().__init__(address, sender, runtime)
@@ -70,6 +74,10 @@ class Life(Identity):
         self.scope = trio.CancelScope(shield=True)  # made before its task starts: a stop may come first
         self.actor: Any = None
         self.ready = False
+        self.late: Exception | None = None  # it was not ready in time
+        self.over = False  # its children are being stopped: it starts no more
+        self.failure: Failed | None = None  # what it failed with, while its cleanup runs
+        self.gone = False  # its task has ended
         self.draining = False
         self.function = False  # its actor is an async function, which reads its mail with `receive`
         self.ending: Finished | None = None
@@ -190,7 +198,7 @@ class Life(Identity):
             return handler
         return self._unheard if isinstance(body, Ended) else self._unhandled
 
-    def _unheard(self, actor: Any, body: Ended) -> None:
+    def _unheard(self, _actor: Any, body: Ended) -> None:
         if isinstance(body.exit, Failed) and not body.restarting and self.runtime.is_child(self, body.address):
             raise ActorCrashed(address=body.address, error=body.exit.error)
 

@@ -196,7 +196,7 @@ class Mailbox:
             for envelope in self.unread(self._control):
                 if envelope.body == body and envelope.sender == sender:
                     self._duplicates += 1
-                    return Receipt(envelope.key, envelope.seq, True, envelope.priority)  # noqa: FBT003
+                    return Receipt(envelope.key, envelope.seq, True, envelope.priority)
             return None
         if isinstance(body, ALWAYS_ACCEPTED):
             return None
@@ -214,7 +214,7 @@ class Mailbox:
         key: int | str = mint() if id is None else id
         seq = self._last + 1
         envelope = Envelope(key, seq, sender, priority, hops, clock(), trace, body, token)
-        receipt = Receipt(key, seq, False, priority)  # noqa: FBT003
+        receipt = Receipt(key, seq, False, priority)
         if id is not None:
             self._window.keep(sender, id, body, receipt)
         self._log.append(envelope)

@@ -16,7 +16,7 @@ from trio.lowlevel import enable_ki_protection
 
 from ._deadlines import Deadlines
 from ._envelope import INTERRUPT, NORMAL, Priority, Receipt
-from ._errors import ActorsError, AskTimeout, RecipientStopped
+from ._errors import ActorsError, AskRefused, AskTimeout, RecipientStopped
 from ._exit import Exit, Status
 from ._identity import STRANGER, Identity, current
 from ._mailbox import Mailbox
@@ -37,6 +37,7 @@ class Place(Protocol):
     """What a ref needs of the place behind its address; the tree supplies it."""
 
     mailbox: Mailbox
+    direct: bool  # whether a ref that was admitted once may write to the mailbox itself
 
     @property
     def status(self) -> Status:
@@ -115,7 +116,7 @@ def waiting(runtime: Runtime, target: str) -> Iterator[None]:
     Host code is bound by neither. Raises `AskCycle` at once, `AskTimeout` when the time is over.
     """
     identity = current.get()
-    if identity.max_wait is None:
+    if identity.max_wait is None or identity.runtime is not runtime:
         yield
         return
     runtime.waits.enter(identity.address, target)
@@ -187,20 +188,21 @@ class ActorRef:
         box = self._box
         identity = current.get()
         if (
-            box is None or box.closed or id is not None or interrupt or identity.revoked or identity is STRANGER
+            box is None or box.closed or id is not None or interrupt or identity.revoked or identity.runtime is not self._runtime
             or get_ident() != self._thread
         ):  # fmt: skip
             place = self._place()
             self._check_thread()
             priority = INTERRUPT if interrupt else NORMAL
-            receipt = place.admit(identity.check(), body, id=id, priority=priority, token=None)
+            receipt = place.admit(identity.within(self._system()), body, id=id, priority=priority, token=None)
             self._remember(place)
             return receipt
         return box.post(body, identity.sender, identity.hops)
 
     def _remember(self, place: Place) -> None:
-        self._box = place.mailbox
-        self._thread = get_ident()
+        if place.direct:
+            self._box = place.mailbox
+            self._thread = get_ident()
 
     def _check_thread(self) -> None:
         if get_ident() != self._system().thread:
@@ -212,7 +214,7 @@ class ActorRef:
         Cancelled while it waits for room: nothing was kept. Cancelled later it may have been accepted: resend with its id.
         """
         priority = INTERRUPT if interrupt else NORMAL
-        identity = current.get().check()
+        identity = current.get().within(self._system())
         place = self._place()
         if wait <= 0:
             return await place.admit_when_room(identity, body, id=id, priority=priority, seconds=0)
@@ -257,9 +259,9 @@ class ActorRef:
             SendRefused: As `send_nowait`.
         """
         identity = current.get()
-        if identity.revoked:
-            identity.check()
         runtime = self._runtime if self._runtime is not None else self._system()
+        if identity.revoked or identity.runtime is not runtime:
+            identity = identity.within(runtime)
         limit = identity.max_wait
         if limit is None:
             return await self._asked(identity, body, timeout, runtime)
@@ -274,7 +276,9 @@ class ActorRef:
         box = self._box
         token = ReplyToken(self._address, timeout, runtime.deadlines)
         if box is None or box.closed or identity is STRANGER:
-            place = self._place()
+            place = self._living()
+            if isinstance(place, Exit):
+                raise AskRefused(address=self._address, exit=place)
             place.admit(identity, body, id=None, priority=NORMAL, token=token)
             self._remember(place)
         else:
@@ -289,7 +293,7 @@ class ActorRef:
         actor's `shutdown` seconds; `kill` revokes its generation at once and runs no `on_stop`. Children are stopped, in reverse.
         An actor that stops itself is marked and its handler ends there. Cancelling the wait does not take the stop back.
         """
-        identity = current.get().check()
+        identity = current.get().within(self._system())
         place = self._living()
         if isinstance(place, Exit):
             await trio.lowlevel.checkpoint()

@@ -31,7 +31,7 @@ async def live(life: Life, factory: Callable[..., Any], args: tuple[Any, ...], o
     """Run a life to its orderly end: `Finished`, or `Stopped` after a drain. A crash raises; a stop cancels."""
     if is_actor_function(factory):
         context = life.actor = Actor()
-        context._life = life  # the runtime's end of the actor
+        context._life = life  # noqa: SLF001  # the runtime's end of the actor
         life.function = True
         on_ready(life)
         value = await factory(context, *args)
@@ -51,11 +51,11 @@ def is_actor_function(factory: Callable[..., Any]) -> bool:
     """Whether the factory is an `async def actor(context, *args)`."""
     while isinstance(factory, partial):
         factory = factory.func
-    return inspect.iscoroutinefunction(factory) or inspect.iscoroutinefunction(getattr(type(factory), "__call__", None))
+    return inspect.iscoroutinefunction(factory) or inspect.iscoroutinefunction(getattr(type(factory), "__call__", None))  # noqa: B004  # not whether, but what
 
 
 @disable_ki_protection
-async def _serve(life: Life, actor: Actor, table: dict[type, Handler]) -> None:
+async def _serve(life: Life, actor: Actor, table: dict[type, Handler]) -> None:  # noqa: C901  # one loop: a call costs per message
     """The message loop. Its own frame is unprotected, so that a Ctrl-C lands in handlers; all that changes state is protected."""
     box = life.box
     envelope: Envelope

@@ -39,7 +39,7 @@ def guarded(fn: Callable[..., Any], /, *args: Any) -> tuple[Any, BaseException |
     """
     try:
         return unprotected(fn, *args), None
-    except Exception as error:  # the one place where foreign code may raise anything
+    except Exception as error:  # noqa: BLE001  # the one place where foreign code may raise anything
         return None, error
     except KeyboardInterrupt as error:
         signal.raise_signal(signal.SIGINT)
@@ -101,7 +101,7 @@ async def guarded_async(fn: Callable[..., Any], /, *args: Any) -> tuple[Any, Exc
     """As `guarded`, for an async function. `Cancelled` and everything else that is no `Exception` comes through."""
     try:
         return await unprotected_async(fn, *args), None
-    except Exception as error:  # as `guarded`
+    except Exception as error:  # noqa: BLE001  # as `guarded`
         return None, error
 
 

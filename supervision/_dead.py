@@ -1,8 +1,9 @@
 """Dead letters: accepted mail that nobody will handle. Bounded, counted, listed, replayable; never silence."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
+import trio
 from attrs import frozen
 
 from actors._envelope import Envelope, Receipt
@@ -22,7 +23,7 @@ class DeadLetter:
 class DeadLetters:
     """The last 1,000 dead letters, oldest first; `total` counts all there ever were."""
 
-    def __init__(self, resend: Callable[[DeadLetter], Awaitable[Receipt]]) -> None:
+    def __init__(self, resend: Callable[[DeadLetter], Receipt]) -> None:
         self.total = 0
         self._kept: deque[DeadLetter] = deque(maxlen=KEPT)
         self._resend = resend
@@ -43,9 +44,9 @@ class DeadLetters:
 
         Raises as `ActorRef.send`; the letter then stays where it is. The asker of an ask is not waiting any more.
         """
-        letter = self._kept[index]
-        receipt = await self._resend(letter)
-        self._kept.remove(letter)
+        await trio.lowlevel.checkpoint()
+        receipt = self._resend(self._kept[index])
+        del self._kept[index]
         return receipt
 
     def __repr__(self) -> str:

@@ -68,7 +68,7 @@ class Hub:
 
         None means from this call on, not from the first time somebody asks the iterator.
         """
-        return self._follow(self.seq if since is None else since, wanted, last)
+        return self._follow(self.seq if since is None else max(0, since), wanted, last)
 
     async def _follow(
         self, cursor: int, wanted: Callable[[AnyEvent], bool], last: Callable[[AnyEvent], bool]
@@ -94,6 +94,7 @@ class Hub:
         behind = self.seq - cursor
         return [self.ring[place] for place in range(len(self.ring) - behind, len(self.ring))]
 
+    @enable_ki_protection
     async def _next(self) -> None:
         task = trio.lowlevel.current_task()
         self._readers.append(task)

@@ -41,6 +41,7 @@ from actors._verdict import as_text, for_the_root, verdict
 from ._place import Place
 
 log = logging.getLogger("postroom.supervision")
+MOMENT = 0.01
 
 
 class InitTimeoutError(Exception):
@@ -54,12 +55,15 @@ class Lives:
         self.runtime = runtime
         self.running: dict[Life, Place] = {}
         self.zombies: dict[Life, Place] = {}
+        self.hurried = False  # a second Ctrl-C: no cleanup gets time any more
         self._clocks: dict[Life, Entry] = {}
+        self._goodbyes: dict[Life, trio.CancelScope] = {}
 
     # -------------------------------------------------------------- beginning
     @enable_ki_protection
     def begin(self, place: Place) -> Life:
         """Start the next life of a place; it accepts mail from here on."""
+        self.runtime.succession.log_crash(place, "it restarts with its group")  # unless that was told already
         place.generation += 1
         life = Life(place.address, place.sender, self.runtime, place.mailbox, place.generation)
         life.max_wait = place.max_wait
@@ -74,7 +78,7 @@ class Lives:
         return life
 
     def _not_ready(self, place: Place, life: Life) -> None:
-        place.error = InitTimeoutError(f"not ready within {place.spec.init_timeout:g} s")
+        life.late = InitTimeoutError(f"not ready within {place.spec.init_timeout:g} s")
         self._cancel(place, life)
 
     @enable_ki_protection
@@ -84,6 +88,8 @@ class Lives:
         if place is None:  # killed, or given up, while it started
             life.check()
             return
+        if life.late is not None:
+            raise life.late
         self._stop_clock(life)
         life.ready = True
         place.started = True
@@ -100,10 +106,12 @@ class Lives:
         """Begin the first life and wait until it is ready; `StartFailed` if it never was. Cancelled, it stops the place first."""
         place.ready = trio.Event()
         self.begin(place)
+        waited = False
         try:
             await place.ready.wait()
+            waited = True
         finally:
-            if not place.started and place.exit is None:
+            if not waited:  # also where it became ready in the very moment of the cancel
                 with trio.CancelScope(shield=True):
                     self.request_stop(place, "now", "its start was cancelled")
                     await place.wait()
@@ -127,6 +135,7 @@ class Lives:
             if life in self.running:
                 await self._end(place, life, self._named(place, life, exit))
         finally:
+            life.gone = True
             self.running.pop(life, None)
             if self.zombies.pop(life, None) is not None:
                 log.warning("%s: a zombie has ended", place.address, extra={"address": place.address})
@@ -134,9 +143,8 @@ class Lives:
 
     def _named(self, place: Place, life: Life, exit: Exit | None) -> Exit:
         """What to call this end: a failed start and a stop that was asked for go before what the task reported."""
-        if place.error is not None and not life.ready:
-            error, place.error = place.error, None
-            return Failed(error)
+        if life.late is not None and not life.ready:
+            return Failed(life.late)
         if place.asked == "kill":
             return Killed(place.reason)
         if exit is None or (place.asked is not None and isinstance(exit, Stopped)):
@@ -146,6 +154,7 @@ class Lives:
     # -------------------------------------------------------------- ending
     async def _end(self, place: Place, life: Life, exit: Exit) -> None:
         """Steps 3 to 9, in the life's own task."""
+        life.failure = exit if isinstance(exit, Failed) else None
         if place.outlives(exit):
             self.bury(place, life, exit)
             return
@@ -155,9 +164,11 @@ class Lives:
             self._watch_clock(place, life, place.spec.shutdown)
         if place.children and by is not None:
             self._stop_clock(life)
+            life.over = True
             with trio.CancelScope(shield=True):
                 by = place.cleanup_by = by + await self._stop_children(place)
             self._watch_clock(place, life, max(0.0, by - trio.current_time()))
+        life.over = True
         if life.actor is not None and life.ready and life in self.running and not isinstance(exit, Killed):
             exit = await self._say_goodbye(place, life, exit)
         if life in self.running:
@@ -180,8 +191,9 @@ class Lives:
 
     async def _say_goodbye(self, place: Place, life: Life, exit: Exit) -> Exit:
         assert place.cleanup_by is not None
+        scope = self._goodbyes[life] = trio.CancelScope(shield=True, deadline=-inf if self.hurried else place.cleanup_by)
         try:
-            with trio.CancelScope(shield=True, deadline=place.cleanup_by) as scope:
+            with scope:
                 await on_stop(life.actor, exit)
             if scope.cancelled_caught:
                 log.warning(
@@ -189,11 +201,23 @@ class Lives:
                 )
         except BaseException as error:  # noqa: BLE001  # a cleanup's failure is this life's
             failed = verdict(error)
+            if isinstance(failed, Failed) and exit.normal:
+                return failed
             if isinstance(failed, Failed):
                 self.runtime.to_the_root(for_the_root(error))
                 log.log(ERROR, "%s: on_stop raised\n%s", place.address, as_text(error), extra={"address": place.address})
-                return failed if exit.normal else exit
+        finally:
+            del self._goodbyes[life]
         return exit
+
+    @enable_ki_protection
+    def hurry(self) -> None:
+        """Cancel every life and every cleanup at once."""
+        self.hurried = True
+        for life in tuple(self.running):
+            life.scope.cancel()
+        for scope in self._goodbyes.values():
+            scope.cancel()
 
     @enable_ki_protection
     def bury(self, place: Place, life: Life, exit: Exit) -> None:
@@ -216,14 +240,19 @@ class Lives:
         box = place.mailbox
         begun = [*((life.mail,) if life.mail is not None else ()), *(life.taken or ())]
         life.mail = life.taken = None
+        again = [envelope for envelope in begun if self._again(place, envelope.seq, exit)]
+        for envelope in again:  # first: what is handled moves the cursor past what is not put back
+            box.put_back(envelope)
+        owed = (life.deferred or set()).difference(envelope.token for envelope in again)
         for envelope in begun:
-            if not self._again(place, envelope.seq, exit):
-                box.handled(envelope)
-                if envelope.token is None:
-                    self.runtime.dead_letter(envelope, place.address, f"being handled when its actor ended: {exit!r}")
-                elif not envelope.token.settled:
-                    envelope.token.fail(self.failure(place, exit))
-        for token in life.deferred or ():
+            if envelope in again:
+                continue
+            box.handled(envelope)
+            if envelope.token is None or isinstance(exit, Failed):
+                self.runtime.dead_letter(envelope, place.address, f"being handled when its actor ended: {exit!r}")
+            if envelope.token is not None:
+                owed.add(envelope.token)
+        for token in owed:
             token.fail(self.failure(place, exit))
         life.deferred = None
 
@@ -236,7 +265,8 @@ class Lives:
             or seq <= place.mailbox.cursor
         ):
             return False
-        counts = place.deliveries = place.deliveries or {}
+        cursor = place.mailbox.cursor
+        counts = place.deliveries = {each: count for each, count in (place.deliveries or {}).items() if each > cursor}
         counts[seq] = counts.get(seq, 1) + 1
         if counts[seq] <= place.spec.max_deliveries:
             return True
@@ -283,10 +313,14 @@ class Lives:
             place.cleanup_by = trio.current_time() + place.spec.shutdown
             self._watch_clock(place, life, place.spec.shutdown)
         life.scope.cancel()
+        place.mailbox.disturbed = True  # the loop begins no more messages
 
     def _kill(self, place: Place, life: Life) -> None:
         life.revoked = True
         life.scope.cancel()
+        place.mailbox.disturbed = True
+        if not life.gone:
+            self.runtime.deadlines.after(MOMENT, partial(self._still_there, place, life, "was killed and is still there"))
         self._without_it(place, life, Killed(place.reason))
 
     async def halt(self, place: Place, reason: str) -> None:
@@ -309,7 +343,7 @@ class Lives:
         self._stop_clock(life)
         if seconds != inf:
             # A moment past the clock: what ends exactly in time is no zombie.
-            self._clocks[life] = self.runtime.deadlines.after(seconds + 0.01, partial(self._overdue, place, life))
+            self._clocks[life] = self.runtime.deadlines.after(seconds + MOMENT, partial(self._overdue, place, life))
 
     def _stop_clock(self, life: Life) -> None:
         entry = self._clocks.pop(life, None)
@@ -319,13 +353,16 @@ class Lives:
     def _overdue(self, place: Place, life: Life) -> None:
         if life not in self.running:
             return
-        log.error(
-            "%s outlived its %g s of shutdown; its voice is revoked and it stays as a zombie", place.address, place.spec.shutdown,
-            extra={"address": place.address},
-        )  # fmt: skip
-        self.zombies[life] = place
         life.revoked = True
-        self._without_it(place, life, Killed(f"still there after {place.spec.shutdown:g} s"))
+        self._still_there(place, life, f"outlived its {place.spec.shutdown:g} s of shutdown")
+        failed = life.failure or (Failed(life.late) if life.late is not None and not life.ready else None)
+        self._without_it(place, life, failed or Killed(f"still there after {place.spec.shutdown:g} s"))
+
+    def _still_there(self, place: Place, life: Life, why: str) -> None:
+        if not life.gone:
+            self.zombies[life] = place
+            facts = {"address": place.address}
+            log.error("%s %s; its voice is revoked and it stays as a zombie", place.address, why, extra=facts)
 
     def _without_it(self, place: Place, life: Life, exit: Exit) -> None:
         """Steps 3 and 5 to 9 for a life that does not do them itself."""

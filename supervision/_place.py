@@ -12,7 +12,7 @@ import trio
 
 from actors._deadlines import Entry
 from actors._envelope import Envelope, FromActor, Priority, Receipt, Sender
-from actors._errors import ActorStopped, RecipientStopped
+from actors._errors import AskRefused, RecipientStopped
 from actors._exit import Exit, Status, Stopped
 from actors._identity import Identity
 from actors._inherit import Inherit
@@ -32,13 +32,14 @@ class Place:
     """An address, and everything about it that outlives a life."""
 
     __slots__ = (
-        "address", "asked", "attempts", "budget", "children", "cleanup_by", "context", "deliveries", "done", "error", "escalates", "exit", "generation",
+        "address", "asked", "attempts", "budget", "children", "cleanup_by", "context", "crash", "deliveries", "done", "escalates", "exit", "generation",
         "halted", "life", "limits",
         "mailbox", "parent", "ready", "reason", "runtime", "sender", "since", "spec", "started", "status",
         "timer", "watchers", "watching", "window",
     )  # fmt: skip
 
     kind = "actor"
+    direct = True  # a ref that was admitted once may write to the mailbox itself
     ref_type: type[ActorRef] = ActorRef
 
     def __init__(
@@ -78,7 +79,7 @@ class Place:
         self.budget: tuple[int, float] | None = None  # restarts and seconds, where they are its own affair
         self.limits: Limits | None = None  # what is set on it or above it
         self.escalates = False  # started as a tree: its failure is the system's
-        self.error: BaseException | None = None
+        self.crash: tuple[Exit, str] | None = None  # not logged yet, with its traceback
         self.exit: Exit | None = None
 
     def limit(self, limits: Limits | None) -> None:
@@ -117,7 +118,7 @@ class Place:
         if refusal is None:
             return
         if token is not None and isinstance(refusal, RecipientStopped):
-            raise ActorStopped(address=self.address, exit=refusal.exit)
+            raise AskRefused(address=self.address, exit=refusal.exit)
         raise refusal
 
     def admit(
@@ -134,7 +135,7 @@ class Place:
         """As `admit`, waiting up to `seconds` for room."""
         self._check(identity, None)
         receipt: Receipt = await self.mailbox.accept_when_room(
-            seconds, body, identity.sender, id=id, priority=priority, hops=identity.hops
+            seconds, body, identity.sender, id=id, priority=priority, hops=identity.hops, permit=identity.permit
         )
         return receipt
 
@@ -168,10 +169,13 @@ class Place:
     def ended(self) -> None:
         """It has its exit."""
 
-    async def stop(self, mode: StopMode, by: Identity) -> Exit:  # noqa: ARG002  # whose wish it is
-        """End it for good and wait for its exit."""
+    async def stop(self, mode: StopMode, by: Identity) -> Exit:
+        """End it for good and wait for its exit; in its own task, which cannot wait for its own end, only ask for it."""
         self.runtime.lives.request_stop(self, mode, "stop")
-        return await self.wait()
+        if by is not self.life and not by.revoked:
+            return await self.wait()
+        await trio.lowlevel.checkpoint()
+        return self.exit or Stopped("stopping")
 
     async def wait(self) -> Exit:
         """Its final exit."""

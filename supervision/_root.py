@@ -93,8 +93,7 @@ class Root:
         self.dead_letters.add(DeadLetter(envelope, recipient, reason))
         self.hub.dead_letter(recipient, envelope, reason)
 
-    async def _resend(self, letter: DeadLetter) -> Receipt:
-        await trio.lowlevel.checkpoint()
+    def _resend(self, letter: DeadLetter) -> Receipt:
         place = self.router.find(letter.recipient)
         refusal = place.refusal()
         if refusal is not None:
@@ -104,6 +103,11 @@ class Root:
         return receipt
 
     # -------------------------------------------------------------- seats
+    def admit_new(self) -> None:
+        """`ActorsError` if the system is stopping or over: what starts now would never be stopped."""
+        if self.closing:
+            raise ActorsError(f"the system {self.name!r} is stopping and starts nothing new")
+
     @enable_ki_protection
     def seat(self, spec: ChildSpec | Supervisor, parent: Place | None) -> Place:
         """Make the place of a child; it has its address from here on."""
@@ -147,14 +151,16 @@ class Root:
     ) -> ActorRef:
         """`Actor.spawn`: a child of the place whose life this is, and a watch on it."""
         life.check()
+        if life.over or life.scope.cancel_called:
+            raise ActorsError(f"{life.address} is stopping and starts no more children")
         parent = self.lives.running[life]
         most = None if parent.limits is None else parent.limits.max_children
         if isinstance(most, int) and len(parent.children or ()) >= most:
             raise LimitExceeded(f"{parent.address} has {most} live children, as many as max_children allows; stop one first")
         place = self.seat(ChildSpec(factory, *args, name=name or self.new_name(), **how), parent)
-        self.watches.add(place, parent)
         with waiting(self, place.address):
             await self.lives.start(place)
+        self.watches.add(place, parent)
         return self.ref(place.address)
 
     def is_child(self, life: Life, address: str) -> bool:
@@ -174,11 +180,14 @@ class Root:
         check_session_id(id)
         config = configure(agent, options, self.limits)
         place = self.router.places.get(id)
-        if place is None:
-            place = SessionPlace(self, config, await self._stored(id, agent, owner, parent), self.store, None)
+        state = await self._stored(id, agent, owner, parent) if place is None else None
+        place = self.router.places.get(id)  # somebody else may have opened it meanwhile
+        if place is None and state is not None:
+            self.admit_new()
+            place = SessionPlace(self, config, state, self.store, None)
             self.adopt(place, None, id)
             await self.lives.start(place)
-        elif not isinstance(place, SessionPlace) or place.config.agent is not agent:
+        elif place is not None and (not isinstance(place, SessionPlace) or place.config.agent is not agent):
             what = f"a session of {place.config.agent.__name__}" if isinstance(place, SessionPlace) else f"a {place.kind}"
             raise ConfigError(f"{id} is {what} already; choose another id")
         return SessionRef(id, self)
@@ -203,7 +212,7 @@ class Root:
     @enable_ki_protection
     def escalate(self, error: BaseException) -> None:
         """Cancel the body; leaving it stops the trees in order and raises this."""
-        if error not in self.escalated:
+        if all(error is not each for each in self.escalated):
             self.escalated.append(error)
         self.body_scope.cancel()
 
@@ -232,9 +241,8 @@ class Root:
 
     @enable_ki_protection
     def cancel_everything(self) -> None:
-        """A second Ctrl-C: every life is cancelled at once."""
-        for life in tuple(self.lives.running):
-            life.scope.cancel()
+        """A second Ctrl-C: every life is cancelled at once, cleanup included."""
+        self.lives.hurry()
 
     def call_in_root(self, fn: Callable[..., Any], *args: Any, name: str) -> None:
         """Run an async function as a task of the root nursery that counts as one of the system's."""

@@ -214,6 +214,7 @@ class SessionPlace(Place):
     __slots__ = ("config", "session", "state")
 
     kind = "session"
+    direct = False
     ref_type = SessionRef
 
     def __init__(self, runtime: Any, config: Config, state: State, store: Store, parent: Place | None) -> None:
@@ -258,7 +259,7 @@ class SessionPlace(Place):
         self._check(identity, None)
         try:
             receipt: Receipt = await self.mailbox.accept_when_room(
-                seconds, self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops
+                seconds, self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops, permit=identity.permit
             )
         except SendRefused as refusal:
             self._refused(refusal)
@@ -361,6 +362,7 @@ class CallPlace(Place):
     __slots__ = ("hops", "name", "run")
 
     kind = "call"
+    direct = False
 
     def __init__(self, session: SessionPlace, call: str, run: Callable[[Life], Awaitable[None]], hops: int) -> None:
         super().__init__(session.runtime, f"{session.address}/{call}", _CALL_SPEC, session, session.context, _NO_MAIL)

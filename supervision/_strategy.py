@@ -14,7 +14,7 @@ Which children a restart takes with it:
     rest_for_one    the child and those after it, likewise
 
 As OTP reads it, a group restart also starts transient siblings that had finished, and takes a temporary sibling down without
-starting it again. Only ends that nobody asked for reach this table.
+starting it again. Only ends that nobody asked for reach this table, and what somebody stopped stays stopped.
 """
 
 from collections.abc import Sequence
@@ -52,6 +52,7 @@ class Sibling:
     name: str
     restart: Restart
     alive: bool
+    stopped: bool = False  # somebody asked for it
 
 
 def decide(strategy: Strategy, siblings: Sequence[Sibling], ended: str, exit: Exit) -> Regroup | Leave:
@@ -65,5 +66,5 @@ def decide(strategy: Strategy, siblings: Sequence[Sibling], ended: str, exit: Ex
         group = siblings[index:] if strategy == "rest_for_one" else siblings
     return Regroup(
         stop=tuple(sibling.name for sibling in reversed(group) if sibling.alive and sibling.name != ended),
-        start=tuple(sibling.name for sibling in group if sibling.restart != "temporary"),
+        start=tuple(sibling.name for sibling in group if sibling.restart != "temporary" and not sibling.stopped),
     )

@@ -2,6 +2,7 @@
 
 the place                          what follows
 is being stopped                   it ends
+ended in a Ctrl-C or SystemExit    it ends; the system stops and raises it
 is halted by a group restart       its supervisor begins the next life
 never was ready                    it ends; whoever starts it raises what happened
 is a child of a supervisor         the supervisor decides
@@ -25,7 +26,7 @@ from ._intensity import Window
 from ._place import Place
 from ._spec import Backoff
 from ._strategy import RESTARTS
-from ._supervisor import SupervisorPlace, report
+from ._supervisor import Report, SupervisorPlace, report
 
 log = logging.getLogger("postroom.supervision")
 
@@ -39,52 +40,54 @@ class Succession:
     @enable_ki_protection
     def after(self, place: Place, life: Life, exit: Exit, traceback: str) -> None:
         """Steps 7 to 9 for a buried life: the place ends, waits for its supervisor, or begins again."""
+        place.crash = (exit, traceback) if isinstance(exit, Failed) else None
         if place.asked is not None or self.root.closing:
-            self._log_crash(place, exit, traceback, "it was being stopped")
+            self.log_crash(place, "it was being stopped")
+            self.finish(place, exit)
+        elif for_nobody(exit):
+            self.log_crash(place, "the system stops")
             self.finish(place, exit)
         elif place.halted is not None:
+            self.log_crash(place, "it restarts with its group")
             place.status = Status.RESTARTING
             self.root.watches.ended(place, exit, restarting=True)
             place.halted.set()
-        elif not place.started and place.ready is not None and life.generation == 1:
+        elif not place.started and place.ready is not None and life.generation == 1 and not _at_work(place.parent):
             self.finish(place, exit)  # its starter raises what happened
         elif isinstance(place.parent, SupervisorPlace):
-            self._log_crash(place, exit, traceback, f"{place.parent.address} decides")
             place.status = Status.RESTARTING
             self.root.watches.ended(place, exit, restarting=RESTARTS[place.spec.restart][exit.normal])
             if place.ready is not None:
                 place.ready.set()
-            report(place.parent, place, exit)
+            report(place.parent, Report(place, life.generation, exit))
         else:
-            self._alone(place, exit, traceback)
+            self._alone(place, exit)
 
-    def _alone(self, place: Place, exit: Exit, traceback: str) -> None:
+    def _alone(self, place: Place, exit: Exit) -> None:
         """A place whose restarts are its own affair: spawned, or started as a tree of one."""
-        if for_nobody(exit) or not RESTARTS[place.spec.restart][exit.normal] or isinstance(place, SupervisorPlace):
-            self._log_crash(place, exit, traceback, "it is not restarted")
+        if not RESTARTS[place.spec.restart][exit.normal] or isinstance(place, SupervisorPlace):
+            self.log_crash(place, "it is not restarted")
             self.finish(place, exit)
             return
         if place.spec.backoff is not None:
-            self._alone_later(place, exit, traceback, place.spec.backoff)
+            self._alone_later(place, exit, place.spec.backoff)
             return
         window = place.window = place.window or Window(*self.budget(place))
         if window.allows(trio.current_time()):
             nth = len(window.times)
-            self._log_crash(
-                place, exit, traceback, f"restart {nth} of at most {window.max_restarts} within {window.within:g} s"
-            )
+            self.log_crash(place, f"restart {nth} of at most {window.max_restarts} within {window.within:g} s")
             self.root.watches.ended(place, exit, restarting=True)
             self.root.lives.begin(place)
             return
-        self._give_up(place, exit, traceback, window.max_restarts, window.within)
+        self._give_up(place, exit, window.max_restarts, window.within)
 
-    def _alone_later(self, place: Place, exit: Exit, traceback: str, backoff: Backoff) -> None:
+    def _alone_later(self, place: Place, exit: Exit, backoff: Backoff) -> None:
         """As `_alone`, with a delay before each restart and a count of failures in a row."""
         delay = place.next_attempt(backoff, trio.current_time(), self.root.random.uniform(-1, 1))
         if delay is None:
-            self._give_up(place, exit, traceback, backoff.max_attempts, inf)
+            self._give_up(place, exit, backoff.max_attempts, inf)
             return
-        self._log_crash(place, exit, traceback, f"restart {place.attempts} of at most {backoff.max_attempts} in {delay:.3g} s")
+        self.log_crash(place, f"restart {place.attempts} of at most {backoff.max_attempts} in {delay:.3g} s")
         place.status = Status.RESTARTING
         self.root.watches.ended(place, exit, restarting=True)
         place.timer = self.root.deadlines.after(delay, partial(self._begin_again, place))
@@ -94,12 +97,12 @@ class Succession:
         if place.exit is None and place.life is None:
             self.root.lives.begin(place)
 
-    def _give_up(self, place: Place, exit: Exit, traceback: str, restarts: int, within: float) -> None:
+    def _give_up(self, place: Place, exit: Exit, restarts: int, within: float) -> None:
         error = exit.error if isinstance(exit, Failed) else None
         spent = RestartIntensityExceeded(
             address=place.address, child=place.address, restarts=restarts, within=within, error=error
         )
-        self._log_crash(place, exit, traceback, f"no more than {restarts} restarts: it has failed")
+        self.log_crash(place, f"no more than {restarts} restarts: it has failed")
         if place.survive(spent):
             self.root.lives.begin(place)
         else:
@@ -110,8 +113,11 @@ class Succession:
         """Restarts and seconds of a place with a budget of its own."""
         return place.budget or (3, 5.0)
 
-    def _log_crash(self, place: Place, exit: Exit, traceback: str, follows: str) -> None:
-        if isinstance(exit, Failed):
+    def log_crash(self, place: Place, follows: str) -> None:
+        """Log the crash that ended the last life of a place, once, with what follows."""
+        if place.crash is not None:
+            (exit, traceback), place.crash = place.crash, None
+            assert isinstance(exit, Failed)
             self.root.crashes += 1
             facts = {"address": place.address, "exit": repr(exit), "attempt": place.generation, "follows": follows}
             log.error(
@@ -129,6 +135,10 @@ class Succession:
         """The end for good: refuse mail, free the name, fail and dead-letter what is left, tell the watchers."""
         if place.exit is not None:
             return
+        if place.started:  # else its starter raises it
+            self.log_crash(place, "it was being stopped")
+        if isinstance(place.parent, SupervisorPlace) and place.asked is not None:
+            place.parent.stopped.add(place.spec.name)
         place.exit = exit
         place.status = Status.FAILED if isinstance(exit, Failed) else Status.STOPPED
         place.mailbox.close(lambda: RecipientStopped(address=place.address, exit=exit))
@@ -166,6 +176,11 @@ class Succession:
         for envelope in place.mailbox.unread(place.mailbox.cursor):
             if envelope.token is not None and envelope is not skip:
                 envelope.token.fail(ActorStopped(address=place.address, exit=exit))
+
+
+def _at_work(parent: Place | None) -> bool:
+    """Whether it is a supervisor that has started: what fails to start now is a restart of its group that failed."""
+    return isinstance(parent, SupervisorPlace) and parent.life is not None and parent.life.ready
 
 
 def for_nobody(exit: Exit) -> bool:

@@ -2,7 +2,8 @@
 
 A supervisor is a life like any other: cancelling it is its stop, and its end stops its children in reverse (`_lives.py`).
 A failed first start therefore needs no rollback of its own: the supervisor fails, and its end takes down what it had
-started. A group restart whose start fails goes on from the child that failed, and counts once more.
+started. A group restart whose start fails goes on from the child that failed, and counts once more. An end that a later
+life of the child has overtaken (its group restarted meanwhile) asks for nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,10 +12,11 @@ from math import inf
 from typing import Any, NoReturn
 
 import trio
+from attrs import frozen
 from trio.lowlevel import enable_ki_protection
 
-from actors._errors import ActorsError, NotPermitted, RecipientStopped, RestartIntensityExceeded, StartFailed
-from actors._exit import Exit, Failed, Finished
+from actors._errors import NotPermitted, RecipientStopped, RestartIntensityExceeded
+from actors._exit import Exit, Failed, Finished, Stopped
 from actors._life import Life
 from actors._waiters import wait
 
@@ -24,16 +26,36 @@ from ._spec import Supervisor
 from ._strategy import Regroup, Sibling, decide
 
 
+@frozen
+class Report:
+    """One end of a child that nobody asked for."""
+
+    place: Place
+    generation: int
+    exit: Exit
+
+
+@frozen
+class Due:
+    """A restart that a backoff puts off. `left`: what else a group restart has still to start; None if it has not begun."""
+
+    at: float
+    report: Report
+    left: tuple[str, ...] | None
+
+
 class SupervisorPlace(Place):
     """The place of a supervisor: it takes no mail, its children do."""
 
-    __slots__ = ("reports", "task")
+    __slots__ = ("reports", "stopped", "task")
 
     kind = "supervisor"
+    direct = False
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.reports: list[tuple[Place, Exit]] = []
+        self.reports: list[Report] = []
+        self.stopped: set[str] = set()  # children that somebody stopped: they stay so for this life
         self.task: Callable[[], None] | None = None
 
     async def body(self, lives: Any, life: Life) -> Exit:
@@ -52,6 +74,7 @@ async def supervise(lives: Any, place: SupervisorPlace, life: Life) -> Exit:
     spec = place.spec
     assert isinstance(spec, Supervisor)
     place.reports.clear()
+    place.stopped.clear()
     for child in spec.children:
         await lives.start(lives.runtime.seat(child, place))
     lives.on_ready(life)
@@ -65,50 +88,47 @@ class _Desk:
         self.lives = lives
         self.place = place
         self.spec = spec
+        self.succession = lives.runtime.succession
         self.windows: dict[str, Window] = {}
-        self.due: dict[Place, tuple[float, Exit]] = {}  # ends whose restart a backoff puts off
+        self.due: dict[str, Due] = {}
 
     async def attend(self) -> Exit:
         """Take ends one by one, in the order they came, and delayed restarts as they fall due."""
         while True:
-            child, exit = await self._next_report()
-            if (self.place.children or {}).get(child.spec.name) is not child:
+            next_one = await self._next()
+            report = next_one.report if isinstance(next_one, Due) else next_one
+            child, name = report.place, report.place.spec.name
+            if self._child(name) is not child or child.generation != report.generation or child.life is not None:
                 continue
-            action = decide(self.spec.strategy, self._siblings(), child.spec.name, exit)
-            if isinstance(action, Regroup):
-                await self._answer(action, child, exit)
+            if isinstance(next_one, Due) and next_one.left is not None:
+                await self._start(next_one.left)
                 continue
-            self.lives.runtime.succession.finish(child, exit)
-            if self._shuts_down(child):
-                return Finished(None)
+            action = decide(self.spec.strategy, self._siblings(), name, report.exit)
+            if not isinstance(action, Regroup):
+                self.succession.log_crash(child, "it is not restarted")
+                self.succession.finish(child, report.exit)
+                if self._shuts_down(child):
+                    return Finished(None)
+            elif isinstance(next_one, Due) or self._granted(report, None):
+                await self._restart(action)
 
-    async def _answer(self, action: Regroup, child: Place, exit: Exit) -> None:
-        """Restart now, or put it off by the child's backoff."""
-        due = self.due.pop(child, None)
-        backoff = child.spec.backoff
-        if backoff is not None and due is None:
-            runtime = self.lives.runtime
-            delay = child.next_attempt(backoff, trio.current_time(), runtime.random.uniform(-1, 1))
-            if delay is None:
-                self._escalate(child.spec.name, exit, backoff.max_attempts, inf)
-            self.due[child] = (trio.current_time() + delay, exit)
-            return
-        if backoff is None:
-            self._spend(child.spec.name, exit)
-        await self._restart(action)
+    def _child(self, name: str) -> Place | None:
+        return (self.place.children or {}).get(name)
 
     def _siblings(self) -> list[Sibling]:
-        children = self.place.children or {}
-        seats = [(each, children.get(each.name)) for each in self.spec.children]
-        return [Sibling(each.name, each.restart, seat is not None and seat.life is not None) for each, seat in seats]
+        seats = [(each, self._child(each.name)) for each in self.spec.children]
+        return [
+            Sibling(each.name, each.restart, seat is not None and seat.life is not None, each.name in self.place.stopped)
+            for each, seat in seats
+        ]
 
-    async def _next_report(self) -> tuple[Place, Exit]:
+    async def _next(self) -> Report | Due:
         while not self.place.reports:
-            child = min(self.due, key=lambda each: self.due[each][0], default=None)
-            if child is not None and self.due[child][0] <= trio.current_time():
-                return child, self.due[child][1]
+            first = min(self.due.values(), key=lambda due: due.at, default=None)
+            if first is not None and first.at <= trio.current_time():
+                return self.due.pop(first.report.place.spec.name)
             self.place.task = partial(trio.lowlevel.reschedule, trio.lowlevel.current_task())
-            with trio.move_on_at(inf if child is None else self.due[child][0]):
+            with trio.move_on_at(inf if first is None else first.at):
                 await wait(self._leave)
         return self.place.reports.pop(0)
 
@@ -116,52 +136,74 @@ class _Desk:
         self.place.task = None
 
     # -------------------------------------------------------------- restarting
-    def _spend(self, child: str, exit: Exit) -> None:
-        """Count one restart; escalate if it is one too many."""
-        key = child if self.spec.budget == "child" else ""
-        window = self.windows.setdefault(key, Window(self.spec.max_restarts, self.spec.within))
-        if not window.allows(trio.current_time()):
-            self._escalate(child, exit, self.spec.max_restarts, self.spec.within)
+    def _granted(self, report: Report, left: tuple[str, ...] | None) -> bool:
+        """Count one restart: True if it may be now, False if a backoff puts it off. One too many escalates."""
+        child, spec = report.place, self.spec
+        backoff = child.spec.backoff
+        if backoff is None:
+            window = self.windows.setdefault(
+                child.spec.name if spec.budget == "child" else "", Window(spec.max_restarts, spec.within)
+            )
+            if not window.allows(trio.current_time()):
+                self._escalate(report, spec.max_restarts, spec.within)
+            nth = f"restart {len(window.times)} of at most {spec.max_restarts} within {spec.within:g} s"
+            self.succession.log_crash(child, nth)
+            return True
+        delay = child.next_attempt(backoff, trio.current_time(), self.lives.runtime.random.uniform(-1, 1))
+        if delay is None:
+            self._escalate(report, backoff.max_attempts, inf)
+        self.succession.log_crash(child, f"restart {child.attempts} of at most {backoff.max_attempts} in {delay:.3g} s")
+        self.due[child.spec.name] = Due(trio.current_time() + delay, report, left)
+        return False
 
-    def _escalate(self, child: str, exit: Exit, restarts: int, within: float) -> NoReturn:
+    def _escalate(self, report: Report, restarts: int, within: float) -> NoReturn:
+        child, exit = report.place, report.exit
+        self.succession.log_crash(child, f"no more than {restarts} restarts: {self.place.address} has failed")
+        self.succession.finish(child, exit)
         raise RestartIntensityExceeded(
-            address=self.place.address, child=f"{self.place.address}/{child}", restarts=restarts, within=within,
+            address=self.place.address, child=child.address, restarts=restarts, within=within,
             error=exit.error if isinstance(exit, Failed) else None,
         )  # fmt: skip
 
     async def _restart(self, action: Regroup) -> None:
-        runtime = self.lives.runtime
         for name in action.stop:
-            sibling = (self.place.children or {}).get(name)
-            if sibling is not None:
+            sibling = self._child(name)
+            if sibling is not None and name in action.start:
                 await self.lives.halt(sibling, "its group restarts")
-        left = list(action.start)
+            elif sibling is not None:
+                self.lives.request_stop(sibling, "now", "its group restarts")
+                await sibling.wait()
+        await self._start(action.start)
+
+    async def _start(self, names: Sequence[str]) -> None:
+        """Start these in order, those left out that somebody stopped meanwhile; go on from one that fails."""
+        left = list(names)
+        for name in names:
+            self.due.pop(name, None)
         while left:
             spec = next(each for each in self.spec.children if each.name == left[0])
-            seat = (self.place.children or {}).get(spec.name) or runtime.seat(spec, self.place)
-            try:
-                await self._start_again(seat)
-            except StartFailed as failed:
-                self._spend(spec.name, Failed(failed.error))
-                continue
+            if spec.name not in self.place.stopped:
+                seat = self._child(spec.name) or self.lives.runtime.seat(spec, self.place)
+                failed = await self._begin(seat)
+                if failed is not None and spec.name not in self.place.stopped:
+                    if self._granted(failed, tuple(left)):
+                        continue
+                    return
             left.pop(0)
-        self._drop_reports(action.start)
 
-    async def _start_again(self, seat: Place) -> None:
+    async def _begin(self, seat: Place) -> Report | None:
+        """Begin its next life and wait until it is ready; how it ended, if it never was."""
         seat.ready = trio.Event()
         seat.started = False
         self.lives.begin(seat)
         await seat.ready.wait()
-        if not seat.started:
-            failed = next((exit for place, exit in self.place.reports if place is seat), None)
-            self.place.reports[:] = [report for report in self.place.reports if report[0] is not seat]
-            error = failed.error if isinstance(failed, Failed) else ActorsError("it ended before it was ready")
-            raise StartFailed(path=seat.address, error=error)
-
-    def _drop_reports(self, started: Sequence[str]) -> None:
-        """A group restart answers the ends of its members that came before it: only later lives' ends count now."""
-        fresh = {name: seat for name, seat in (self.place.children or {}).items() if name in started and seat.life is not None}
-        self.place.reports[:] = [report for report in self.place.reports if report[0] not in fresh.values()]
+        if seat.started:
+            return None
+        for report in self.place.reports:
+            if report.place is seat and report.generation == seat.generation:
+                self.place.reports.remove(report)
+                return report
+        return Report(seat, seat.generation, seat.exit or Stopped())
 
     # -------------------------------------------------------------- ending by itself
     def _shuts_down(self, ended: Place) -> bool:
@@ -169,14 +211,13 @@ class _Desk:
             return False
         if self.spec.auto_shutdown == "any":
             return True
-        children = self.place.children or {}
-        return not any(each.significant and each.name in children for each in self.spec.children)
+        return not any(each.significant and self._child(each.name) is not None for each in self.spec.children)
 
 
 @enable_ki_protection
-def report(place: SupervisorPlace, child: Place, exit: Exit) -> None:
+def report(supervisor: SupervisorPlace, end: Report) -> None:
     """Tell a supervisor that a child's life ended."""
-    place.reports.append((child, exit))
-    wake, place.task = place.task, None
+    supervisor.reports.append(end)
+    wake, supervisor.task = supervisor.task, None
     if wake is not None:
         wake()

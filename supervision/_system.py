@@ -1,15 +1,16 @@
 """A system: the root of everything that runs, and the block it lives in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from math import inf
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
+import outcome
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from actors._errors import ConfigError, NotPermitted
+from actors._errors import ConfigError, NotPermitted, leaves
 from actors._identity import current, host
 from actors._life import Life
 from actors._limits import Limits
@@ -61,6 +62,7 @@ class System:
             StartFailed: Its factory or `on_start` raised, or it was not ready within `init_timeout` seconds.
             ConfigError: The name is taken or malformed, or the factory cannot be called afresh.
         """
+        self._root.admit_new()
         spec = ChildSpec(
             factory, *args, name=name or self._root.new_name(), restart=restart, shutdown=shutdown, init_timeout=init_timeout,
             limits=limits, backoff=backoff, max_deliveries=max_deliveries,
@@ -75,10 +77,11 @@ class System:
 
         A failed first start stops what had started, in reverse, and is raised as `StartFailed`.
         """
+        self._root.admit_new()
         place = self._root.seat(tree, None)
         place.escalates = True
-        await self._root.lives.start(place)
         self._root.trees.append(place)
+        await self._root.lives.start(place)
         return self._root.ref(place.address)
 
     # -------------------------------------------------------------- sessions
@@ -158,10 +161,12 @@ class System:
 
     async def wait_idle(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  # the contract's
         """Wait until no actor handles or has unread mail, and no session runs. Raises `TimeoutError` after `timeout` seconds."""
+        await trio.lowlevel.checkpoint_if_cancelled()
         with trio.move_on_after(inf if timeout is None else timeout):
             while not idle(self._root):  # noqa: ASYNC110  # a condition over all places; each look is one pass
                 await trio.sleep(0.005)
-            await trio.lowlevel.checkpoint()
+        if idle(self._root):
+            await trio.lowlevel.cancel_shielded_checkpoint()
             return
         raise TimeoutError(f"the system was not idle within {timeout:g} s" if timeout is not None else "")
 
@@ -186,6 +191,7 @@ class _Opening(AbstractAsyncContextManager[System]):
         self._watch.start()
         return System(root)
 
+    @enable_ki_protection
     async def _run_clock(self) -> None:
         with self._clock:
             await self._root.deadlines.run()
@@ -195,7 +201,8 @@ class _Opening(AbstractAsyncContextManager[System]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         root = self._root
-        absorbed = bool(root.body_scope.__exit__(kind, error, trace))
+        left = outcome.capture(root.body_scope.__exit__, kind, error, trace)  # raises what it leaves of a group
+        rest = left.error if isinstance(left, outcome.Error) else None if left.value else error
         interrupts = await self._stop()
         self._watch.stop()
         self._clock.cancel()
@@ -203,17 +210,15 @@ class _Opening(AbstractAsyncContextManager[System]):
         root.over = True
         await self._manager.__aexit__(None, None, None)
         current.reset(self._before)
-        raised = [*root.escalated, *interrupts]
-        if not raised:
-            return absorbed
-        if error is not None and not absorbed:
-            raised = [error, *(each for each in raised if each is not error)]
-            if len(raised) == 1:
-                return False
-            raise BaseExceptionGroup("the body of open_system failed, and so did the tree", raised) from None
+        raised = _all_told(rest, [*root.escalated, *interrupts])
+        if raised == [error]:
+            return False
         if len(raised) == 1:
-            raise raised[0] from None
-        raise BaseExceptionGroup("several parts of the system failed", raised) from None
+            _raise_bare(raised[0])
+        if raised:
+            what = "several parts of the system failed" if rest is None else "the body of open_system failed, and so did the tree"
+            raise BaseExceptionGroup(what, raised) from None
+        return True
 
     async def _stop(self) -> list[BaseException]:
         """The ordered stop; a Ctrl-C during it cancels every life at once."""
@@ -227,6 +232,28 @@ class _Opening(AbstractAsyncContextManager[System]):
                 self._root.cancel_everything()
             else:
                 return interrupts[:1]
+
+
+def _all_told(body: BaseException | None, others: Sequence[BaseException]) -> list[BaseException]:
+    """The body's error and the tree's, each once: one Ctrl-C stands for all, and a cancelled body for nothing where the tree failed."""
+    told = [] if body is None else [body]
+    for each in others:
+        known = [leaf for one in told for leaf in leaves(one)]
+        twice = isinstance(each, KeyboardInterrupt) and any(isinstance(leaf, KeyboardInterrupt) for leaf in known)
+        if not twice and all(each is not leaf for leaf in known):
+            told.append(each)
+    if len(told) > 1 and all(isinstance(leaf, trio.Cancelled) for leaf in leaves(told[0])):
+        del told[0]
+    return told
+
+
+def _raise_bare(error: BaseException) -> NoReturn:
+    """Raise it with the causes it had."""
+    context = error.__context__
+    try:
+        raise error
+    finally:
+        error.__context__ = context
 
 
 def open_system(

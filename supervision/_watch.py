@@ -42,7 +42,10 @@ class Watches:
         self.drop(address, watcher)
 
     def add(self, place: Place, watcher: Place) -> None:
-        """Add an edge."""
+        """Add an edge; if the place ended meanwhile, tell it now."""
+        if place.exit is not None:
+            _tell(watcher, Ended(place.address, place.exit))
+            return
         place.watchers = place.watchers or {}
         place.watchers[watcher.address] = watcher
         watcher.watching = watcher.watching or set()
