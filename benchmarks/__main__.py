@@ -6,7 +6,20 @@ import sys
 from ._cli import main
 from ._scenario import Scenario
 
-NAMES = ("tell", "tell_idle", "fan_in", "ask", "spawn", "idle_memory", "agent_round")
+NAMES = (
+    "tell",
+    "tell_idle",
+    "fan_in",
+    "ask",
+    "spawn",
+    "idle_memory",
+    "restart",
+    "stop_tree",
+    "cascade",
+    "ring",
+    "skynet",
+    "agent_round",
+)
 
 
 def scenarios() -> list[Scenario]:

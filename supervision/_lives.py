@@ -36,7 +36,7 @@ from actors._exit import Exit, Failed, Killed, Status, Stopped
 from actors._identity import current
 from actors._life import Life
 from actors._ref import StopMode
-from actors._verdict import as_text, for_the_root, verdict
+from actors._verdict import as_text, for_the_root, strip, verdict
 
 from ._place import Place
 
@@ -228,7 +228,11 @@ class Lives:
         place.life = None
         if isinstance(exit, Failed):
             self.runtime.to_the_root(for_the_root(exit.error))
-        text = as_text(exit.error) if isinstance(exit, Failed) else ""
+        text = ""
+        if isinstance(exit, Failed):
+            if log.isEnabledFor(ERROR):  # wording a traceback costs five times what the restart does
+                text = as_text(exit.error)
+            strip(exit.error)
         self._settle(place, life, exit)
         for entry in life.timers.values():
             self.runtime.deadlines.drop(entry)
