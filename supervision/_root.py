@@ -1,7 +1,7 @@
 """The root of a system: one nursery, one router, and what follows each end."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextvars import copy_context
 from itertools import count
 from random import Random
@@ -13,22 +13,20 @@ from trio.lowlevel import enable_ki_protection
 
 from actors._deadlines import Deadlines
 from actors._envelope import Envelope, Receipt
-from actors._errors import ActorsError, ConfigError, LimitExceeded, RecipientStopped
-from actors._exit import Status, Stopped
+from actors._errors import ActorsError, LimitExceeded
+from actors._exit import Status
 from actors._life import Life
 from actors._limits import Limits
 from actors._ref import ActorRef, waiting
-from actors.agent._agent import Agent, configure
-from actors.agent._record import State
 from actors.store._api import Store
 
 from ._dead import DeadLetter, DeadLetters
 from ._hub import Hub
 from ._lives import Lives
+from ._opening import Opener
 from ._place import Place
 from ._report import report as report_hung
 from ._router import Router
-from ._session import SessionPlace, SessionRef, check_session_id
 from ._spec import ChildSpec, Factory, Supervisor
 from ._succession import Succession
 from ._supervisor import SupervisorPlace
@@ -52,6 +50,7 @@ class Root:
         self.router = Router()
         self.hub = Hub()
         self.lives = Lives(self)
+        self.open = Opener(self).open
         self.watches = Watches(self.router, self.lives.running)
         self.succession = Succession(self)
         self.dead_letters = DeadLetters(self._resend)
@@ -167,41 +166,6 @@ class Root:
         """Whether an address was spawned by this life."""
         head, _, tail = address.rpartition("/")
         return head == life.address and bool(tail)
-
-    # -------------------------------------------------------------- sessions
-    async def open(
-        self, agent: type[Agent], session: str | None, owner: str | None, parent: str | None, options: Mapping[str, Any]
-    ) -> SessionRef:
-        """`System.open`."""
-        given: Any = agent
-        if not (isinstance(given, type) and issubclass(given, Agent)):
-            raise ConfigError(f"open takes an Agent class, not {agent!r}; spawn starts plain actors")
-        id = session or f"{agent.__name__.lower()}-{self._names()}"
-        check_session_id(id)
-        config = configure(agent, options, self.limits)
-        place = self.router.places.get(id)
-        state = await self._stored(id, agent, owner, parent) if place is None else None
-        place = self.router.places.get(id)  # somebody else may have opened it meanwhile
-        if place is None and state is not None:
-            self.admit_new()
-            place = SessionPlace(self, config, state, self.store, None)
-            self.adopt(place, None, id)
-            await self.lives.start(place)
-        elif place is not None and (not isinstance(place, SessionPlace) or place.config.agent is not agent):
-            what = f"a session of {place.config.agent.__name__}" if isinstance(place, SessionPlace) else f"a {place.kind}"
-            raise ConfigError(f"{id} is {what} already; choose another id")
-        return SessionRef(id, self)
-
-    async def _stored(self, id: str, agent: type[Agent], owner: str | None, parent: str | None) -> State:
-        state = await self.store.load(id)
-        if state is None:
-            state = State(id, agent.__name__, parent, owner)
-            await self.store.create(state)
-        elif state.status is Status.STOPPED:
-            raise RecipientStopped(address=id, exit=Stopped())
-        elif state.agent != agent.__name__:
-            raise ConfigError(f"session {id} is kept as {state.agent}'s, not {agent.__name__}'s; choose another id")
-        return state
 
     # -------------------------------------------------------------- escalation and the end
     def to_the_root(self, error: BaseException | None) -> None:

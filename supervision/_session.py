@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from contextvars import copy_context
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 import trio
 
@@ -26,7 +26,7 @@ from actors._envelope import (
     UserMessage,
     split_address,
 )
-from actors._errors import ActorsError, AskTimeout, ConfigError, NotPermitted, RestartIntensityExceeded, RunFailed, SendRefused
+from actors._errors import AskTimeout, ConfigError, NotPermitted, RecipientStopped, RestartIntensityExceeded, SendRefused
 from actors._exit import Exit, Failed, Finished, Status, Stopped
 from actors._identity import Identity, current
 from actors._life import Life
@@ -34,13 +34,16 @@ from actors._receive import ActorMailbox
 from actors._ref import ActorRef, waiting
 from actors._reply import ReplyToken
 from actors.agent._agent import Config
-from actors.agent._record import Commit, SessionRecord, State
+from actors.agent._asking import reason_of
+from actors.agent._control import attached
+from actors.agent._record import SessionRecord, State
 from actors.agent._session import Session
-from actors.events import Answer, AnyEvent, MailAccepted, MailDelivered, Refused, RunStopped
+from actors.events import MailAccepted, Refused
 from actors.store._api import Store
 
 from ._place import Place
 from ._spec import Backoff, ChildSpec, check_name
+from ._stream import Events, RunStream, session_events
 
 _NO_MAIL = ActorMailbox("call")  # calls accept none; one box stands for all
 
@@ -53,14 +56,6 @@ def check_session_id(id: str) -> None:
         raise ConfigError(f"a session cannot have the id {id!r}: {error}") from None
     for segment in segments:
         check_name("a session", segment)
-
-
-class Events(Protocol):
-    """Events as they come: iterate it. What `events()` opens."""
-
-    def __aiter__(self) -> AsyncIterator[AnyEvent]:
-        """The next ones."""
-        ...
 
 
 class SessionRef(ActorRef):
@@ -86,9 +81,12 @@ class SessionRef(ActorRef):
             RunFailed: The run that read it ended without an answer. A pause goes on waiting.
             SendRefused: As `send`.
         """
+        return await self._within(timeout, self._answered, body, current.get().check())
+
+    async def _answered(self, body: object, identity: Identity) -> str:
         place = self._session()
-        receipt = place.admit(current.get().check(), body, id=None, priority=NORMAL, token=None)
-        return await self._within(timeout, place.session.answers.to, receipt.seq)
+        receipt = place.admit(identity, body, id=None, priority=NORMAL, token=None)
+        return await place.session.answers.to(receipt.seq)
 
     async def wait_answer(self, timeout: float | None = None) -> str:  # noqa: ASYNC109
         """The last answer of the run in progress or about to start, when it ends; else the last answer, at once.
@@ -106,30 +104,29 @@ class SessionRef(ActorRef):
             return await fn(*args)
         raise AskTimeout(address=self.address, seconds=seconds)
 
-    def stream(self, body: str | UserMessage, *, id: str | None = None) -> AbstractAsyncContextManager["RunStream"]:
-        """Send and follow the events of the run that reads it, from now until that run ends. `.answer` is its answer."""
+    def stream(self, body: str | UserMessage, *, id: str | None = None) -> AbstractAsyncContextManager[RunStream]:
+        """Send and follow the events of the run that reads it, from now until that run ends. `.answer` is its answer.
+
+        Resent under its id, a message is followed from where it was first accepted, as far back as there are events.
+        """
         return self._stream(body, id)
 
     @asynccontextmanager
-    async def _stream(self, body: str | UserMessage, id: str | None) -> AsyncIterator["RunStream"]:
-        hub = self._session().runtime.hub
-        since = hub.seq
-        receipt = await self.send(body, id=id)
-        stream = RunStream(self.address, receipt.id)
-        async with aclosing(hub.follow(since, stream.wanted, stream.last)) as events:
-            stream.events = events
+    async def _stream(self, body: str | UserMessage, id: str | None) -> AsyncIterator[RunStream]:
+        place = self._session()
+        since = place.runtime.hub.seq
+        stream = RunStream(place, await self.send(body, id=id), since)
+        async with aclosing(stream.events):
             yield stream
 
     def events(self, since: int | None = None) -> AbstractAsyncContextManager[Events]:
         """Follow this session's events (after `since`, else from now) until the session ends."""
-        hub = self._system().hub  # type: ignore[attr-defined]
-        return aclosing(hub.follow(since, self._mine, self._ends))
-
-    def _mine(self, event: AnyEvent) -> bool:
-        return event.session == self.address or getattr(event, "address", None) == self.address
-
-    def _ends(self, event: AnyEvent) -> bool:
-        return event.kind == "exit" and getattr(event, "address", None) == self.address
+        runtime = self._system()
+        try:
+            ended = self._place() is None
+        except RecipientStopped:
+            ended = True
+        return aclosing(session_events(runtime.hub, self.address, since, ended=ended))  # type: ignore[attr-defined]
 
     # -------------------------------------------------------------- orders
     async def pause(self) -> Receipt:
@@ -145,11 +142,11 @@ class SessionRef(ActorRef):
         return await self._order(StopRun())
 
     async def cancel_calls(self, *ids: str) -> Receipt:
-        """Cancel these calls; the run goes on."""
+        """Cancel these calls, at the session's next receive point; the run goes on."""
         return await self._order(CancelCalls(ids))
 
     async def cancel_attached(self) -> Receipt:
-        """Cancel every call the session is attached to now."""
+        """Cancel every call the session is attached to now; the run goes on."""
         return await self._order(CancelAllAttached())
 
     async def _order(self, action: Action) -> Receipt:
@@ -161,51 +158,6 @@ class SessionRef(ActorRef):
         """The session as it is stored now; with `last`, its last items only."""
         await trio.lowlevel.checkpoint()
         return self._session().state.record(last)
-
-
-class RunStream(Events):
-    """The events of one run; iterate it. Ends with the run."""
-
-    def __init__(self, session: str, mail: str) -> None:
-        self.events: AsyncIterator[AnyEvent]
-        self._session = session
-        self._mail = mail
-        self._run: int | None = None
-        self._answer: str | None = None
-        self._end: RunStopped | None = None
-
-    def wanted(self, event: AnyEvent) -> bool:
-        """Whether it is of this session; notes which run read the message."""
-        if event.session != self._session:
-            return False
-        if isinstance(event, MailDelivered) and any(envelope.id == self._mail for envelope in event.mail):
-            self._run = event.run
-        if isinstance(event, Answer) and self._run is not None:
-            self._answer = event.text
-        return True
-
-    def last(self, event: AnyEvent) -> bool:
-        """Whether the run that read the message ends with this event."""
-        if (
-            isinstance(event, RunStopped)
-            and event.session == self._session
-            and self._run is not None
-            and event.run == self._run
-        ):
-            self._end = event
-            return True
-        return False
-
-    def __aiter__(self) -> AsyncIterator[AnyEvent]:
-        return self.events
-
-    @property
-    def answer(self) -> str:
-        """The run's last answer. Raises `RunFailed` if it has none (yet)."""
-        if self._answer is None:
-            why = f"the run ended: {self._end.reason}" if self._end is not None else "it has not answered yet"
-            raise RunFailed(status=Status.IDLE if self._end is not None else Status.RUNNING, reason=why)
-        return self._answer
 
 
 class SessionPlace(Place):
@@ -226,6 +178,8 @@ class SessionPlace(Place):
         self.mailbox.capacity = config.limits.max_unread
         self.mailbox.max_hops = config.limits.max_hops
         self.mailbox.on_accept = self._accepted
+        self.limits = config.limits
+        self.mailbox.closed = False  # an earlier activation's end closed it
         self.session = Session(config, state, store, self)
 
     def standing(self) -> Status:
@@ -283,9 +237,9 @@ class SessionPlace(Place):
         """Accept control; what it means is stamped here, so that a replay hits nothing else."""
         self._check(identity, None)
         if isinstance(action, StopRun):
-            action = StopRun(run=self.state.run if self.session.busy else 0)
+            action = StopRun(run=self.session.turn.meant)
         elif isinstance(action, CancelAllAttached):
-            action = CancelAllAttached(calls=self.session.attached())
+            action = CancelAllAttached(calls=attached(self.session.turn))
         return self.mailbox.accept(Control(action), identity.sender)  # type: ignore[no-any-return]
 
     # -------------------------------------------------------------- living
@@ -294,9 +248,9 @@ class SessionPlace(Place):
         try:
             await self.session.run(life, lives.on_ready)
         finally:
-            if self.asked is not None and not self.runtime.closing:
+            if self.asked is not None:
                 with trio.CancelScope(shield=True):
-                    await self.session.store.commit(self.state, Commit(status=Status.STOPPED))
+                    await self.session.close(final=not self.runtime.closing)
         return Stopped()
 
     def outlives(self, exit: Exit) -> bool:
@@ -306,7 +260,7 @@ class SessionPlace(Place):
     def survive(self, error: BaseException) -> bool:
         """The loop crashed too often: its run has failed, the session has not."""
         cause = error.error if isinstance(error, RestartIntensityExceeded) and error.error is not None else error
-        self.session.broken = f"{type(cause).__name__}: {cause}" if not isinstance(cause, ActorsError) else str(cause)
+        self.session.broken = reason_of(cause)
         self.attempts = 0
         return True
 
@@ -316,7 +270,7 @@ class SessionPlace(Place):
 
     def ended(self) -> None:
         """Nobody waits for an answer any more."""
-        self.session.answers.over(self.state.status, "the session ended")
+        self.session.answers.over(self.state.status, f"the session ended: {self.exit!r}")
 
     # -------------------------------------------------------------- the session's home
     def emit(self, kind: Callable[..., Any], /, **facts: Any) -> None:
@@ -370,6 +324,7 @@ class CallPlace(Place):
         self.name = call
         self.run = run
         self.hops = hops
+        self.limits = session.limits
 
     def standing(self) -> Status:
         """A call runs from the start."""

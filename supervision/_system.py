@@ -27,8 +27,9 @@ from ._lives import Lives
 from ._portal import Portal
 from ._report import report
 from ._root import Root
-from ._session import Events, SessionRef
+from ._session import SessionRef
 from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor
+from ._stream import Events
 from ._tree import SystemStatistics, Tree, idle, snapshot, statistics
 
 
@@ -216,7 +217,9 @@ class _Opening(AbstractAsyncContextManager[System]):
         if len(raised) == 1:
             _raise_bare(raised[0])
         if raised:
-            what = "several parts of the system failed" if rest is None else "the body of open_system failed, and so did the tree"
+            what = (
+                "several parts of the system failed" if rest is None else "the body of open_system failed, and so did the tree"
+            )
             raise BaseExceptionGroup(what, raised) from None
         return True
 

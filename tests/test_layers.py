@@ -87,12 +87,15 @@ actors.tools._call          one call, to its outcome
 actors.agent._fold          mail folded into a turn
 actors.agent._wait          what `wait` waits for
 actors.agent._actions       what a turn asks for
+actors.agent._settle        how a call that is cut short ends
 actors.agent._turn          what to do next: the table
 actors.agent._completion    an answer taken over
-actors.agent._control       orders, and how calls are settled
+actors.agent._control       orders, and what else ends calls from outside
 actors.agent._toolbox       the system tools
 actors.agent._answers       who waits for what a session will say
 actors.agent._agent         agents as people write them
+actors.agent._asking        one answer, from the first model that gives one
+actors.agent._calls         how a call begins and ends
 actors.agent._session       the loop
 
 # for tests of one's own actors
@@ -108,11 +111,12 @@ supervision._spec           what a tree is made of, as data
 supervision._intensity      how many restarts are too many
 supervision._strategy       what to do when a life ends: OTP's tables
 supervision._place          what stays at an address while lives come and go
+supervision._hub            events and their readers
+supervision._stream         following one session, or one run
 supervision._session        the place of a session, and its ref
 supervision._router         who is where, who was, who was meant
 supervision._watch          who hears of whose ends
 supervision._dead           mail that nobody will handle
-supervision._hub            events and their readers
 supervision._supervisor     a supervisor at work
 supervision._lives          how a life begins, ends, and what follows
 supervision._succession     what follows the end of a life
@@ -120,6 +124,7 @@ supervision._held           who holds the loop
 supervision._tree           the tree at one moment, and as text
 supervision._report         what hangs, told to a person
 supervision._waits          who waits for whom
+supervision._opening        how a session is opened
 supervision._root           one nursery, one router
 supervision._portal         the way in for foreign threads
 supervision._system         the block that everything lives in

@@ -49,6 +49,11 @@ class OpenCall:
     detached: str | None = None
     wait: WaitFor | None = None
 
+    @property
+    def slot(self) -> bool:
+        """Whether it takes one of the `max_calls` places while it runs attached; one with `attach=0` never is."""
+        return not self.runtime and self.attach != 0
+
 
 # ------------------------------------------------------------------ what to do
 @frozen

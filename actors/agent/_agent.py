@@ -3,16 +3,17 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from attrs import field, frozen
 
 from actors._actor import Actor
 from actors._errors import ConfigError
 from actors._limits import SESSION_DEFAULTS, Limits, WakeKind
+from actors._waiters import guarded
 from actors.models._api import Model, ToolSchema
 from actors.models._resolve import resolve_model
-from actors.tools._collect import as_tool, collect
+from actors.tools._collect import as_tool, by_name, collect
 from actors.tools._tool import Tool
 
 from ._toolbox import TOOLBOX
@@ -49,18 +50,20 @@ class Agent(Actor):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.__tools__ = _named(cls.__name__, [*collect(cls).values(), *(as_tool(each) for each in cls.tools)])
+        cls.__tools__ = tools_of(cls, cls.tools)
 
 
 OPTIONS = ("instructions", "model", "model_options", "tools", "toolbox", "limits", "max_rounds", "deps")
 
 
-def _named(owner: str, tools: Sequence[Tool]) -> dict[str, Tool]:
-    named: dict[str, Tool] = {}
-    for tool in tools:
-        if tool.name in named or tool.name in TOOLBOX:
-            raise ConfigError(f"{owner} has two tools named {tool.name!r}, or it is a system tool's name; rename one")
-        named[tool.name] = tool
+def tools_of(agent: type[Agent], listed: Sequence[Callable[..., Any] | Tool]) -> Mapping[str, Tool]:
+    """The tools of an agent by name: its methods, and those listed."""
+    named = by_name([*collect(agent).values(), *(as_tool(each) for each in listed)], agent.__name__)
+    taken = [name for name in named if name in TOOLBOX]
+    if taken:
+        raise ConfigError(
+            f"{agent.__name__} has a tool called {taken[0]!r}, which is a system tool's name; give it another with name="
+        )
     return named
 
 
@@ -85,6 +88,15 @@ class Config:
         return frozenset(self.limits.wake_on)  # type: ignore[arg-type]
 
 
+def check_options(agent: type[Agent], options: Mapping[str, Any]) -> None:
+    """TypeError for an option that no agent has; the text names near ones."""
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        near = get_close_matches(unknown[0], OPTIONS, n=2, cutoff=0.5)
+        hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(OPTIONS)}"
+        raise TypeError(f"{agent.__name__} has no option {unknown[0]!r}{hint}")
+
+
 def configure(agent: type[Agent], options: Mapping[str, Any], above: Limits | None = None) -> Config:
     """Resolve an agent class with `open`'s options.
 
@@ -92,27 +104,22 @@ def configure(agent: type[Agent], options: Mapping[str, Any], above: Limits | No
         ConfigError: Something cannot be: no model, an unknown model string, a bad tool, limits wider than those above.
         TypeError: An unknown option; the text names near ones.
     """
-    unknown = sorted(set(options) - set(OPTIONS))
-    if unknown:
-        near = get_close_matches(unknown[0], OPTIONS, n=2, cutoff=0.5)
-        hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(OPTIONS)}"
-        raise TypeError(f"{agent.__name__} has no option {unknown[0]!r}{hint}")
-    extra = [as_tool(each) for each in options.get("tools", ())]
-    tools = {**agent.__tools__, **_named(agent.__name__, extra)}
+    check_options(agent, options)
+    tools = tools_of(agent, options["tools"]) if "tools" in options else agent.__tools__
     toolbox = tuple(options.get("toolbox", getattr(agent, "toolbox", DETACHABLE if _any_detaches(tools) else ())))
     strange = [name for name in toolbox if name not in TOOLBOX]
     if strange:
         raise ConfigError(f"{agent.__name__}: there is no system tool {strange[0]!r}; there are {', '.join(TOOLBOX)}")
     max_rounds = options.get("max_rounds", agent.max_rounds)
-    if not isinstance(max_rounds, int) or max_rounds < 1:
+    if not isinstance(max_rounds, int) or isinstance(max_rounds, bool) or max_rounds < 1:
         raise ConfigError(f"{agent.__name__}: found max_rounds={max_rounds!r}; write a whole number, 1 or more")
-    limits = (above or Limits()).narrow(options.get("limits", agent.limits) or Limits()).over(SESSION_DEFAULTS)
+    limits = _limits(agent, (above or Limits()).narrow(options.get("limits", agent.limits) or Limits()).over(SESSION_DEFAULTS))
     shown = [tool for tool in tools.values() if not tool.hidden]
     schemas = [ToolSchema(tool.name, tool.description, tool.schema) for tool in shown]
     return Config(
         agent, _models(agent, options), options.get("model_options", agent.model_options), tools, toolbox,
         (*schemas, *(TOOLBOX[name].schema for name in toolbox)), limits, max_rounds,
-        options.get("instructions", _instructions(agent)), options.get("deps"),
+        _checked(agent, options.get("instructions", _instructions(agent))), options.get("deps", agent.deps),
     )  # fmt: skip
 
 
@@ -120,15 +127,40 @@ def _any_detaches(tools: Mapping[str, Tool]) -> bool:
     return any(isinstance(tool.attach, int | float) for tool in tools.values())
 
 
+def _limits(agent: type[Agent], limits: Limits) -> Limits:
+    """The limits, if a session can live with them."""
+    low = [name for name in ("max_unread", "max_calls") if getattr(limits, name) < 1]
+    if low:
+        raise ConfigError(
+            f"{agent.__name__}: found {low[0]}={getattr(limits, low[0])!r}; nothing would ever get in: write 1 or more"
+        )
+    strange = [kind for kind in limits.wake_on if kind not in get_args(WakeKind)]  # type: ignore[union-attr]  # all are set
+    if strange:
+        raise ConfigError(f"{agent.__name__}: wake_on has {strange[0]!r}; there are {', '.join(get_args(WakeKind))}")
+    return limits
+
+
 def _instructions(agent: type[Agent]) -> Any:
-    for base in agent.__mro__:
-        if base is Agent:
-            return ""
-        if vars(base).get("instructions") is not None:
-            return vars(base)["instructions"]
-        if vars(base).get("__doc__"):
-            return inspect.cleandoc(vars(base)["__doc__"])
-    return ""
+    """The attribute, wherever it was written; else the nearest docstring below `Agent`."""
+    given = inspect.getattr_static(agent, "instructions")
+    if isinstance(given, staticmethod | classmethod):
+        return agent.instructions
+    if given is not None:
+        return given
+    docs = (vars(base).get("__doc__") for base in agent.__mro__[: agent.__mro__.index(Agent)])
+    return next((inspect.cleandoc(doc) for doc in docs if doc), "")
+
+
+def _checked(agent: type[Agent], instructions: Any) -> Any:
+    if (
+        instructions is None
+        or isinstance(instructions, str)
+        or (callable(instructions) and not inspect.iscoroutinefunction(instructions))
+    ):
+        return instructions
+    raise ConfigError(
+        f"{agent.__name__}: found instructions={instructions!r}; write a text, or a function (not async) that returns one"
+    )
 
 
 def _models(agent: type[Agent], options: Mapping[str, Any]) -> tuple[Model, ...]:
@@ -153,6 +185,11 @@ def _model(agent: type[Agent], given: Any) -> Model:
 def instructions_for(config: Config, agent: Agent) -> str:
     """The instructions of a run: the text, or what the function says now."""
     given = config.instructions
-    if callable(given):
-        given = given(agent) if inspect.signature(given).parameters else given()
-    return str(given or "")
+    if not callable(given):
+        return str(given or "")
+    said, error = guarded(given, *((agent,) if inspect.signature(given).parameters else ()))
+    if error is not None:
+        raise ConfigError(
+            f"the instructions of {config.agent.__name__} could not be made: {type(error).__name__}: {error}"
+        ) from error
+    return str(said or "")

@@ -17,8 +17,8 @@ from actors._waiters import wait
 class Answers:
     """The waiters of one session, and its last answer."""
 
-    def __init__(self) -> None:
-        self.last: str | None = None
+    def __init__(self, last: str | None = None) -> None:
+        self.last = last
         self.ended: RunFailed | None = None  # how the last run ended, if without an answer
         self._asks: list[tuple[int, trio.lowlevel.Task]] = []
         self._runs: list[trio.lowlevel.Task] = []

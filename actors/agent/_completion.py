@@ -6,27 +6,22 @@ nothing                      no item: mail or a nudge amends what was not answer
 calls in the wrap-up         answered `not_started` in the same commit; its words are the answer
 """
 
-from collections.abc import Callable, Collection
 from math import inf
 from typing import Literal
 
 from attrs import evolve
 
-from actors._outcome import Outcome
 from actors.models._blocks import Block, Completion, Text, ToolCall
 from actors.models._items import AssistantItem, Result, ResultsItem
 
 from ._actions import Completed, OpenCall, Phase
-from ._record import CallRecord, Commit, State, ended
+from ._record import CallRecord, Commit, State
+from ._settle import ended, settled
 from ._turn import Turn
 
-Attach = Callable[[str], float | None]
 
-
-def take(
-    turn: Turn, state: State, completion: Completion, now: float, attach: Attach, runtime: Collection[str], model: str
-) -> Completed:
-    """What a completion asks of the loop. `attach` gives a tool's seconds, `runtime` names the system tools."""
+def take(turn: Turn, state: State, completion: Completion, model: str, now: float) -> Completed:
+    """What a completion of this model asks of the loop, at `now` on trio's clock."""
     item = AssistantItem(_minted(state, completion), model)
     if not item.calls and not any(isinstance(block, Text) and block.text.strip() for block in item.blocks):
         return _empty(turn, completion)
@@ -37,7 +32,7 @@ def take(
         return _stray(turn, state, item)
     turn.phase = Phase.CALLS
     turn.asked = {call.id: call for call in item.calls}
-    turn.open = [_open(call, now, attach(call.tool), runtime) for call in item.calls]
+    turn.open = [_open(turn, call, now) for call in item.calls]
     start = turn.started_now()
     rows = tuple(_row(state, call, "started" if call.id in start else "issued") for call in item.calls)
     return Completed(Commit(append=(item,), calls=rows), start=start, announced=item.calls)
@@ -56,8 +51,9 @@ def _minted(state: State, completion: Completion) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _open(call: ToolCall, now: float, attach: float | None, runtime: Collection[str]) -> OpenCall:
-    return OpenCall(call.id, call.tool, attach, inf if attach is None else now + attach, call.tool in runtime)
+def _open(turn: Turn, call: ToolCall, now: float) -> OpenCall:
+    attach = turn.attach(call.tool)
+    return OpenCall(call.id, call.tool, attach, inf if attach is None else now + attach, call.tool in turn.runtime)
 
 
 def _empty(turn: Turn, completion: Completion) -> Completed:
@@ -67,19 +63,18 @@ def _empty(turn: Turn, completion: Completion) -> Completed:
     if completion.stop == "refused":
         return Completed(Commit(), failure="the model refused to answer")
     turn.phase = Phase.ANSWERED if turn.wrapped_up else Phase.MODEL
-    turn.nudging = True
+    turn.nudging = not turn.wrapped_up
     return Completed(Commit())
 
 
 def _stray(turn: Turn, state: State, item: AssistantItem) -> Completed:
     """Calls in the wrap-up are answered, not run; its words are the answer."""
-    outcome = Outcome("not_started", error="the rounds of this run are used up")
-    rows = tuple(ended(_row(state, call, "issued"), outcome) for call in item.calls)
-    results = ResultsItem(tuple(Result(call.id, call.tool, outcome) for call in item.calls))
+    rows = tuple(_row(state, call, "issued") for call in item.calls)
+    outcomes = {row.id: settled(row, "the rounds of this run are used up") for row in rows}
+    results = ResultsItem(tuple(Result(call.id, call.tool, outcomes[call.id]) for call in item.calls))
     turn.phase = Phase.ANSWERED
-    settled = {call.id: outcome for call in item.calls}
-    commit = Commit(append=(item, results), calls=rows)
-    return Completed(commit, announced=item.calls, settled=settled, answer=item.text.strip() and item.text)
+    commit = Commit(append=(item, results), calls=tuple(ended(row, outcomes[row.id]) for row in rows))
+    return Completed(commit, announced=item.calls, settled=outcomes, answer=item.text.strip() and item.text)
 
 
 def _row(state: State, call: ToolCall, status: Literal["issued", "started"]) -> CallRecord:

@@ -1,4 +1,4 @@
-"""Orders to a session, and how calls are settled that do not end by themselves. Pure.
+"""Orders to a session, and what else ends calls from outside: the end of the session, the start of another activation. Pure.
 
     order                 effect, exactly once: its cursor is in the same commit
     Pause                 the status; calls stay as they are
@@ -7,10 +7,11 @@
     CancelCalls           those calls are settled
     CancelAllAttached     the calls it was stamped with are settled
 
-`StopRun` is stamped with the run, `CancelAllAttached` with the calls that it meant when it was accepted: a replay hits no other.
+`StopRun` is stamped with the run, `CancelAllAttached` with the calls that it meant when it was accepted: a replay hits no other. A
+run can be stopped before it begins: what was to begin it is read with what begins the next one. A stop ends a pause of its run.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
 
 from attrs import evolve
@@ -18,82 +19,106 @@ from attrs import evolve
 from actors._envelope import CancelAllAttached, CancelCalls, Envelope, FromToolCall, Pause, Resume, StopRun, ToolCallFinished
 from actors._exit import Status
 from actors._outcome import Outcome
-from actors.models._items import AssistantItem, Result, ResultsItem
+from actors.models._items import AssistantItem, Item, Result, ResultsItem
 
 from ._actions import Applied, OpenCall, Phase
-from ._record import CallRecord, Commit, Draft, State, ended
+from ._record import CallRecord, Commit, Draft, State
+from ._settle import ended, settled
 from ._turn import Turn
 
 
-def settle(calls: Sequence[OpenCall], why: str) -> dict[str, Outcome]:
-    """The outcome of each call that is cut short: it was cancelled if it ran, not started if it did not."""
-    return {
-        call.id: Outcome("cancelled", error=why) if call.state == "running" else Outcome("not_started", error=why)
-        for call in calls
-        if call.state != "final"
-    }
-
-
-def apply_order(turn: Turn, state: State, envelope: Envelope) -> Applied:  # noqa: PLR0911  # a table in order
+def apply_order(turn: Turn, state: State, envelope: Envelope, now: float) -> Applied:
     """Apply one order, exactly once: its effect and its cursor are one commit."""
     action = envelope.body.action
-    seq = envelope.seq
-    running = turn.phase is not Phase.IDLE
-    if isinstance(action, Pause) and state.status not in {Status.FAILED, Status.STOPPED}:
-        return Applied(Commit(control_cursor=seq, status=Status.PAUSED))
-    if isinstance(action, Resume) and state.status is Status.PAUSED:
-        back = Status.RUNNING if running else Status.IDLE if state.run else Status.READY
-        return Applied(Commit(control_cursor=seq, status=back))
-    if isinstance(action, Resume) and state.status is Status.FAILED:
+    applied = Applied(Commit())
+    match action:
+        case Pause():
+            applied = _pause(turn, state)
+        case Resume():
+            applied = _resume(turn, state)
+        case StopRun(run=run):
+            applied = _stop(turn, state, envelope, now) if run in {None, turn.meant} else applied
+        case CancelCalls(calls=calls) | CancelAllAttached(calls=calls):
+            applied = _cutting(state, cut(turn, state, calls or (), "cancelled by request", now))
+    mail_cursor = envelope.seq if state.mail_cursor == envelope.seq - 1 else None  # nothing unread before it: it may be trimmed
+    return evolve(applied, commit=evolve(applied.commit, control_cursor=envelope.seq, mail_cursor=mail_cursor))
+
+
+def _pause(turn: Turn, state: State) -> Applied:
+    if state.status is Status.FAILED:
+        turn.retrying = turn.again = True  # when it is resumed
+    return Applied(Commit(status=Status.PAUSED))
+
+
+def _resume(turn: Turn, state: State) -> Applied:
+    if state.status is Status.FAILED:
         turn.retrying = turn.again = True
-        return Applied(Commit(control_cursor=seq, status=Status.IDLE))
-    if isinstance(action, StopRun) and running and action.run in {None, state.run}:
-        return _stop(turn, state, envelope)
-    if isinstance(action, StopRun) and not running:
-        return Applied(Commit(control_cursor=seq, floor=seq))  # a run about to start: what is older wakes nothing
-    if isinstance(action, CancelCalls | CancelAllAttached):
-        return _cancel(turn, state, seq, action.calls or ())
-    return Applied(Commit(control_cursor=seq))
+        return Applied(Commit(status=Status.IDLE))
+    if state.status is not Status.PAUSED:
+        return Applied(Commit())
+    running = turn.phase is not Phase.IDLE
+    return Applied(Commit(status=Status.RUNNING if running else Status.IDLE if state.run else Status.READY))
 
 
-def _cancel(turn: Turn, state: State, seq: int, ids: Sequence[str]) -> Applied:
-    gone = cut(turn, state, ids, "cancelled by request")
-    return Applied(_cutting(state, gone, Commit(control_cursor=seq)), gone)
-
-
-def cut(turn: Turn, state: State, ids: Sequence[str], why: str) -> dict[str, Outcome]:
-    """The outcomes of those of these calls that are still going on."""
-    live = [call for call in ids if call in state.calls and not state.calls[call].final]
-    queued = {call.id for call in turn.open if call.state == "queued"}
-    return settle([OpenCall(call, "", None, inf, state="queued" if call in queued else "running") for call in live], why)
-
-
-def _cutting(state: State, cut: Mapping[str, Outcome], commit: Commit) -> Commit:
-    rows = tuple(ended(state.calls[call], outcome) for call, outcome in cut.items())
-    mail = tuple(finished(state, row) for row in rows)
-    return evolve(commit, calls=rows, mail=mail)
-
-
-def _stop(turn: Turn, state: State, envelope: Envelope) -> Applied:
+def _stop(turn: Turn, state: State, envelope: Envelope, now: float) -> Applied:
     """End the run: every call is settled, the results are there, and nothing older wakes the session."""
-    gone = cut(turn, state, [call for call, row in state.calls.items() if not row.final], "the run was stopped")
-    commit = _cutting(state, gone, Commit(control_cursor=envelope.seq, status=Status.IDLE, stop=envelope))
-    if turn.open:
-        results = tuple(Result(call.id, call.tool, gone.get(call.id) or _outcome(state, call.id)) for call in turn.open)
-        commit = evolve(commit, append=(ResultsItem(results),))
-    turn.open = []
-    turn.phase = Phase.IDLE
-    turn.nudging = False
-    return Applied(commit, gone, stopped=True)
+    turn.retrying = False
+    if turn.phase is Phase.IDLE:  # a run about to begin
+        return Applied(Commit(floor=envelope.seq))
+    applied = _cutting(state, cut(turn, state, state.live, "the run was stopped", now))
+    results = _results(turn, state, applied.cancelled)
+    turn.rest()
+    return evolve(applied, commit=evolve(applied.commit, append=results, status=Status.IDLE, stop=envelope), stopped=True)
 
 
-def cancel(turn: Turn, state: State, call: str, why: str) -> Applied:
+# ------------------------------------------------------------------ calls cut short
+def cut(turn: Turn, state: State, calls: Iterable[str], why: str, now: float) -> dict[str, Outcome]:
+    """The outcomes of those of these calls that are still going on."""
+    live = [state.live[call] for call in calls if call in state.live]
+    return {row.id: settled(row, why, turn.began.get(row.id), now) for row in live}
+
+
+def cancel(turn: Turn, state: State, call: str, why: str, now: float) -> Applied:
     """The `cancel_tool_call` tool: settle one call."""
-    gone = cut(turn, state, (call,), why)
-    return Applied(_cutting(state, gone, Commit()), gone)
+    return _cutting(state, cut(turn, state, (call,), why, now))
 
 
-def recover(turn: Turn, state: State, live: Collection[str]) -> Commit | None:
+def _cutting(state: State, gone: Mapping[str, Outcome]) -> Applied:
+    rows = tuple(ended(state.calls[call], outcome) for call, outcome in gone.items())
+    return Applied(Commit(calls=rows, mail=tuple(finished(state, row) for row in rows)), gone)
+
+
+def _results(turn: Turn, state: State, gone: Mapping[str, Outcome]) -> tuple[Item, ...]:
+    """The results of the open calls, which are final now or in `gone`."""
+    outcomes = {call.id: gone.get(call.id) or state.calls[call.id].outcome for call in turn.open}
+    results = tuple(Result(call.id, call.tool, outcomes[call.id] or Outcome("orphaned")) for call in turn.open)
+    return (ResultsItem(results),) if results else ()
+
+
+def finished(state: State, row: CallRecord) -> Draft:
+    """The mail that a call's end is."""
+    assert row.outcome is not None
+    return Draft(state.id, ToolCallFinished(row.id, row.tool, row.outcome), FromToolCall(state.id, row.id), hops=row.hops)
+
+
+# ------------------------------------------------------------------ the end of an activation, and the beginning of one
+def close(turn: Turn, state: State, now: float) -> Applied:
+    """The session is stopped for good: its run ends, every call is settled, nobody reads mail about it."""
+    gone = cut(turn, state, state.live, "its session was stopped", now)
+    rows = tuple(ended(state.calls[call], outcome) for call, outcome in gone.items())
+    commit = Commit(calls=rows, append=_results(turn, state, gone), status=Status.STOPPED)
+    running = turn.phase is not Phase.IDLE
+    turn.rest()
+    return Applied(commit, gone, stopped=running)
+
+
+def shutdown(turn: Turn, state: State, now: float) -> Applied:
+    """The system stops: calls that run end with it; the run does not, it goes on when the session is opened again."""
+    applied = _cutting(state, cut(turn, state, turn.began, "shutdown", now))
+    return evolve(applied, commit=evolve(applied.commit, loop=False))
+
+
+def recover(turn: Turn, state: State, live: Collection[str]) -> Applied:
     """Take up what an earlier loop left; `live` are the calls that still run.
 
     A call that had begun and runs no more is `orphaned`: it may have run. One that had not begun is queued. A request
@@ -101,32 +126,31 @@ def recover(turn: Turn, state: State, live: Collection[str]) -> Commit | None:
     """
     last = state.items[-1] if state.items else None
     known = {call.id: call for call in turn.open}
-    turn.open = []
+    turn.rest()
+    turn.run = state.run
     if isinstance(last, AssistantItem) and last.calls:
         turn.phase = Phase.CALLS
         turn.asked = {call.id: call for call in last.calls}
         turn.open = [known.get(call.id) or OpenCall(call.id, call.tool, None, inf, state="running") for call in last.calls]
-    elif state.status in {Status.RUNNING, Status.WAITING}:
+    elif _goes_on(state, last):
         turn.phase = Phase.ANSWERED if isinstance(last, AssistantItem) else Phase.MODEL
         turn.again = turn.phase is Phase.MODEL
-    waiting = {call.id for call in turn.open if call.wait is not None}
-    lost = [row for row in state.calls.values() if row.status == "started" and row.id not in live and row.id not in waiting]
     for call in turn.open:
         call.state = "queued" if state.calls[call.id].status == "issued" else call.state
-    if not lost:
-        return None
-    rows = tuple(ended(row, Outcome("orphaned")) for row in lost)
-    return Commit(calls=rows, mail=tuple(finished(state, row) for row in rows))
+    running = {*live, *(call.id for call in turn.open if call.wait is not None)}
+    turn.began = {call: began for call, began in turn.began.items() if call in running}
+    lost = [call for call, row in state.live.items() if row.status == "started" and call not in running]
+    return _cutting(state, dict.fromkeys(lost, Outcome("orphaned")))
 
 
-# ------------------------------------------------------------------ small parts
-def finished(state: State, row: CallRecord) -> Draft:
-    """The mail that a call's end is."""
-    assert row.outcome is not None
-    return Draft(state.id, ToolCallFinished(row.id, row.tool, row.outcome), FromToolCall(state.id, row.id), hops=row.hops)
+def _goes_on(state: State, last: Item | None) -> bool:
+    """Whether a run was in progress. A pause hides that: what was not answered, and was not stopped, is the run's."""
+    if state.status is Status.PAUSED:
+        answered = last is None or isinstance(last, AssistantItem)
+        return state.stopped is None and (not answered or not state.placeholders.isdisjoint(state.live))
+    return state.status in {Status.RUNNING, Status.WAITING}
 
 
-def _outcome(state: State, call: str) -> Outcome:
-    outcome = state.calls[call].outcome
-    assert outcome is not None
-    return outcome
+def attached(turn: Turn) -> tuple[str, ...]:
+    """The calls that the session is attached to now."""
+    return tuple(call.id for call in turn.open if call.state != "final" and call.detached is None)

@@ -67,7 +67,7 @@ def fold(state: State, mail: Sequence[Envelope], placeholders: Collection[str]) 
             if not fits and place > must:
                 break
             if size > left:
-                cuts.append((envelope.id, max(HEAD, left // 4)))
+                cuts.append((envelope.id, max(HEAD, _characters(text, left))))
             left = max(0, left - size)
             taken.append(envelope)
         end = place + 1
@@ -79,13 +79,20 @@ def fold(state: State, mail: Sequence[Envelope], placeholders: Collection[str]) 
     return Fold(tuple(taken), cursor, read, waiting, tuple(cuts))
 
 
-def kind_of(sender: Sender, parent: str | None, is_child: Callable[[str], bool]) -> WakeKind:
+def _characters(text: str, size: int) -> int:
+    """How many characters at its front take at most so many bytes."""
+    return len(text.encode()[:size].decode(errors="ignore"))
+
+
+def kind_of(sender: Sender, state: State, is_child: Callable[[str], bool]) -> WakeKind:
     """What a sender is to a session: by recorded lineage, never by the text of an address."""
     match sender:
         case FromUser():
             return "user"
+        case FromToolCall(session=session) if session == state.id:
+            return "tool"
         case FromSession(session=session) | FromToolCall(session=session):
-            if session == parent:
+            if session == state.parent:
                 return "parent"
             return "child" if is_child(session) else "peer"
         case _:
@@ -101,4 +108,4 @@ def wakes(envelope: Envelope, state: State, wake_on: Collection[WakeKind], is_ch
         row = state.calls.get(body.call)
         silent = body.call not in state.placeholders or (row is not None and row.run <= state.stopped_run)
         return not silent and "tool" in wake_on
-    return kind_of(envelope.sender, state.parent, is_child) in wake_on
+    return kind_of(envelope.sender, state, is_child) in wake_on

@@ -8,12 +8,12 @@ commit costs the same at turn 10 and at turn 10,000.
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from actors._envelope import Envelope, Priority, Sender, ToolCallFinished
 from actors._exit import Status
 from actors._outcome import Outcome, OutcomeStatus
-from actors.models._items import Item, Placeholder, ResultsItem, UserItem
+from actors.models._items import AssistantItem, Item, Placeholder, ResultsItem, UserItem
 
 
 @frozen
@@ -110,6 +110,7 @@ class State:
     control_cursor: int = 0
     items: list[Item] = field(factory=list)
     calls: dict[str, CallRecord] = field(factory=dict)
+    live: dict[str, CallRecord] = field(factory=dict)  # those without an outcome: what a round looks at does not grow
     run: int = 0  # runs begun; the one in progress, if one is
     turn: int = 0  # requests made
     rounds: int = 0  # requests since a person last spoke
@@ -134,7 +135,12 @@ class State:
                 self.placeholders.update(result.call for result in item.results if isinstance(result.outcome, Placeholder))
             elif isinstance(item, UserItem):
                 self._told(item)
-        self.calls.update((row.id, row) for row in commit.calls)
+        for row in commit.calls:
+            self.calls[row.id] = row
+            if row.final:
+                self.live.pop(row.id, None)
+            else:
+                self.live[row.id] = row
         self.fetched.update(commit.fetched)
         for name in _PLAIN:
             value = getattr(commit, name)
@@ -166,7 +172,8 @@ class State:
         """Whether the last item is a user item that no completion has answered."""
         return bool(self.items) and isinstance(self.items[-1], UserItem)
 
-
-def ended(row: CallRecord, outcome: Outcome) -> CallRecord:
-    """The row with its outcome."""
-    return evolve(row, status=outcome.status, outcome=outcome)
+    @property
+    def last_answer(self) -> str | None:
+        """The words of the newest final answer."""
+        answers = (item for item in reversed(self.items) if isinstance(item, AssistantItem) and not item.calls)
+        return next((item.text for item in answers), None)

@@ -1,7 +1,8 @@
 """The system tools an agent may have: what models are told of them, and the pure part of what they do.
 
 `wait` and a status request that waits are conditions of the turn (`_wait.py`): they peek at its mail and consume nothing. A
-timeout is a result, not an error; an unknown id is an error at once.
+timeout is a result, not an error; an unknown id is an error at once, and so is the id of a system tool's own call in progress:
+nothing can be waited for, or cancelled, there.
 """
 
 from collections import deque
@@ -17,10 +18,10 @@ from actors.models._api import ToolSchema
 
 from ._actions import OpenCall
 from ._record import CallRecord, State
+from ._settle import Began
 from ._wait import WaitFor, WokenBy
 
 PROGRESS = 50  # entries kept per call
-MAX_WAIT = 300.0
 
 
 @frozen
@@ -30,7 +31,7 @@ class Desk:
     state: State
     open: Mapping[str, OpenCall]
     progress: Mapping[str, deque[Any]]
-    started: Mapping[str, datetime]
+    began: Mapping[str, Began]
     unread_ends: Callable[[], bool]
     cancel: Callable[[str, str], None]
     max_wait: float
@@ -57,13 +58,24 @@ class SystemTool:
 
 
 def running(state: State) -> list[CallRecord]:
-    """The calls that have no outcome yet, oldest first."""
-    return [row for row in state.calls.values() if not row.final]
+    """The calls of tools that have no outcome yet, oldest first."""
+    return [row for row in state.live.values() if row.tool not in TOOLBOX]
 
 
-def _unknown(call: str, state: State) -> Outcome:
-    known = ", ".join(row.id for row in running(state)) or "none is running"
-    return Outcome.failed(f"there is no call {call!r} in this session; running: {known}")
+def _strange(call: object, state: State) -> Outcome | None:
+    """What is wrong with naming this call; None if nothing is."""
+    row = state.calls.get(call) if isinstance(call, str) else None
+    if row is None:
+        known = ", ".join(row.id for row in running(state)) or "none is running"
+        return Outcome.failed(f"there is no call {call!r} in this session; running: {known}")
+    if row.tool in TOOLBOX and not row.final:
+        return Outcome.failed(f"{call} is this turn's own call of {row.tool}; name a call of another tool")
+    return None
+
+
+def _seconds(wanted: float, most: float) -> float:
+    """A time to wait, clamped to what is allowed; what is no number is 0."""
+    return min(float(wanted), most) if wanted > 0 else 0.0
 
 
 def _view(row: CallRecord, desk: Desk) -> str:
@@ -79,25 +91,19 @@ def _view(row: CallRecord, desk: Desk) -> str:
 # ------------------------------------------------------------------ wait
 def _wait(desk: Desk, arguments: Mapping[str, Any]) -> Outcome | WaitFor:
     what = arguments.get("for", "any_call")
-    seconds = min(max(float(arguments.get("timeout_seconds", 30)), 0.0), desk.max_wait)
     now = trio.current_time()
-    if isinstance(what, list):
-        strange = [call for call in what if not isinstance(call, str) or call not in desk.state.calls]
-        if strange or not what:
-            return (
-                _unknown(str(strange[0]), desk.state)
-                if strange
-                else Outcome.failed("`for` is an empty list; name a call, any_call or mail")
-            )
-        return WaitFor(tuple(what), now, now + seconds)
-    if what not in {"any_call", "mail"}:
-        if what in desk.state.calls:
-            return WaitFor((what,), now, now + seconds)
-        return Outcome.failed(f"`for` is any_call, mail or a list of call ids, not {what!r}")
-    others = [row for row in running(desk.state) if row.id not in desk.open or not desk.open[row.id].runtime]
-    if what == "any_call" and not others and not desk.unread_ends():
+    until = now + _seconds(arguments.get("timeout_seconds", 30), desk.max_wait)
+    if what == "mail":
+        return WaitFor("mail", now, until)
+    if what == "any_call":
+        if running(desk.state) or desk.unread_ends():
+            return WaitFor("any_call", now, until)
         return Outcome.failed("no call is running, so there is nothing to wait for")
-    return WaitFor(what, now, now + seconds)
+    named = list(dict.fromkeys(what)) if isinstance(what, list) else [what]
+    if not named:
+        return Outcome.failed("`for` is an empty list; name a call, any_call or mail")
+    strange = next((wrong for wrong in (_strange(call, desk.state) for call in named) if wrong is not None), None)
+    return strange or WaitFor(tuple(named), now, until)
 
 
 def waited(wait: WaitFor, by: WokenBy, desk: Desk, now: float) -> Outcome:
@@ -113,7 +119,7 @@ def status(desk: Desk, call: str, *, progress: bool) -> Outcome:
     """What is known of a call, as the status tool tells it."""
     row = desk.state.calls[call]
     outcome = row.outcome
-    began = outcome.started if outcome is not None else desk.started.get(call)
+    began = outcome.started if outcome is not None else _began(desk, call)
     ended_at = None
     if outcome is not None and began is not None and outcome.duration is not None:
         ended_at = datetime.fromtimestamp(began.timestamp() + outcome.duration, began.tzinfo).isoformat()
@@ -127,33 +133,39 @@ def status(desk: Desk, call: str, *, progress: bool) -> Outcome:
     return Outcome.completed(told)
 
 
+def _began(desk: Desk, call: str) -> datetime | None:
+    began = desk.began.get(call)
+    return None if began is None else began.at
+
+
 def _status(desk: Desk, arguments: Mapping[str, Any]) -> Outcome | WaitFor:
     call = arguments["tool_call_id"]
-    if call not in desk.state.calls:
-        return _unknown(call, desk.state)
+    strange = _strange(call, desk.state)
+    if strange is not None:
+        return strange
     progress = arguments.get("include_progress", True)
-    if arguments.get("wait_for_completion", False) and not desk.state.calls[call].final:
-        seconds = min(max(float(arguments.get("timeout_seconds", 5)), 0.0), desk.max_wait)
+    if arguments.get("wait_for_completion", False) and call in desk.state.live:
         now = trio.current_time()
-        return WaitFor((call,), now, now + seconds, status_of=call, progress=progress)
+        until = now + _seconds(arguments.get("timeout_seconds", 5), desk.max_wait)
+        return WaitFor((call,), now, until, status_of=call, progress=progress)
     return status(desk, call, progress=progress)
 
 
 def _list(desk: Desk, _arguments: Mapping[str, Any]) -> Outcome:
-    rows = [row for row in running(desk.state) if row.tool not in TOOLBOX]
-    return Outcome.completed({"running": [_line(row, desk) for row in rows]})
+    return Outcome.completed({"running": [_line(row, desk) for row in running(desk.state)]})
 
 
 def _line(row: CallRecord, desk: Desk) -> dict[str, Any]:
-    began = desk.started.get(row.id)
+    began = _began(desk, row.id)
     at = began.isoformat() if began is not None else None
     return {"tool_call_id": row.id, "tool": row.tool, "status": _view(row, desk), "started_at": at}
 
 
 def _cancel(desk: Desk, arguments: Mapping[str, Any]) -> Outcome:
     call = arguments["tool_call_id"]
-    if call not in desk.state.calls:
-        return _unknown(call, desk.state)
+    strange = _strange(call, desk.state)
+    if strange is not None:
+        return strange
     row = desk.state.calls[call]
     before = _view(row, desk)
     if not row.final:

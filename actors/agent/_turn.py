@@ -8,8 +8,8 @@ so every wait is one `receive` with a predicate and a deadline, made at one of t
 
     point   when                          blocks   mail that ends it
     R1      before every model request    no       (all unread is folded)
-    R2      idle, or waiting for          yes      what may wake the session
-            detached calls
+    R2      idle, or waiting for          yes      what may wake the session; while it waits for
+            detached calls                         detached calls, the end of one
     R3a     attached to calls             yes      interrupts, the end of an attached call; the attach deadlines
     R3b     in `wait`                     yes      any mail, interrupts first; the named calls; its deadline
 
@@ -20,7 +20,7 @@ What a status does with mail:
     status            mail is      and ends the wait when
     ready, idle       accepted     its kind is in `wake_on`
     running           accepted     as its point says; it is folded at the next R1
-    waiting           accepted     as idle
+    waiting           accepted     as idle, or it is the end of a detached call
     paused            accepted     it is `Resume`
     failed            accepted     it is a person's, or `Resume`: the round is tried again
     stopped           refused      never
@@ -33,8 +33,7 @@ The phases of a run, and what leads from one to the next:
     ANSWERED  -- unread mail that may wake it, or a detached call's end -->  MODEL     nothing, no call running -->  IDLE
     any       -- StopRun -->  IDLE     a refusal by the provider -->  IDLE, failed
 
-Every call of a completion gets exactly one result on every path; `settle` is the one function that says which when a call did
-not end by itself. After `max_rounds` requests since a person last spoke comes one more, told to wrap up, and then the run ends.
+Every call of a completion gets exactly one result on every path; `_settle.py` says which when a call did not end by itself. After `max_rounds` requests since a person last spoke comes one more, told to wrap up, and then the run ends.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -51,13 +50,13 @@ from actors._envelope import (
 )
 from actors._exit import Status
 from actors._limits import WakeKind
-from actors._outcome import Outcome
 from actors.models._blocks import ToolCall
 from actors.models._items import Item, Nudge, Placeholder, Result, ResultsItem, UserItem
 
 from ._actions import Act, Action, Ask, End, Match, OpenCall, Phase, Point, Wait
 from ._fold import Fold, fold, wakes
 from ._record import CallRecord, Commit, State
+from ._settle import Began, settled
 from ._wait import WaitFor, WokenBy, woken
 
 
@@ -68,11 +67,14 @@ class Turn:
     wake_on: Collection[WakeKind]
     max_rounds: int = 10
     max_calls: int = 4
-    can_wait: bool = True
+    runtime: Collection[str] = ()  # the names of its system tools
+    attach: Callable[[str], float | None] = field(default=lambda _tool: None)  # how long a tool's calls are waited for
     is_child: Callable[[str], bool] = field(default=lambda _session: False)
     phase: Phase = Phase.IDLE
     open: list[OpenCall] = field(factory=list)
     asked: dict[str, ToolCall] = field(factory=dict)  # what each open call was asked, until it has its result
+    began: dict[str, Began] = field(factory=dict)  # the calls that run now
+    run: int = 0  # the run in progress, else the last one
     wrapped_up: bool = False  # the request in progress, or the last one, was told to wrap up
     nudging: bool = False
     retrying: bool = False  # `Resume` after a failure
@@ -97,12 +99,22 @@ class Turn:
             self.phase = Phase.IDLE
             return End("limit" if self.wrapped_up else "answered")
         control = _new_control(state)
-        return Wait(Point.R2, lambda envelope: control(envelope) or self.may_wake(envelope, state))
+        ends = set(state.placeholders) & state.live.keys() if self.phase is Phase.ANSWERED else ()
+
+        def match(envelope: Envelope) -> bool:
+            body = envelope.body
+            return (
+                control(envelope)
+                or self.may_wake(envelope, state)
+                or (isinstance(body, ToolCallFinished) and body.call in ends)
+            )
+
+        return Wait(Point.R2, match)
 
     def may_wake(self, envelope: Envelope, state: State) -> bool:
         """Whether this unread envelope begins a run, or keeps one going."""
         if state.status is Status.FAILED:
-            return isinstance(envelope.sender, FromUser) and envelope.seq > state.mail_cursor
+            return isinstance(envelope.sender, FromUser) and envelope.seq > max(state.floor, state.mail_cursor)
         if self.wrapped_up and self.phase is Phase.ANSWERED:
             return False  # the run is over; what is unread begins the next one
         return wakes(envelope, state, self.wake_on, self.is_child)
@@ -112,19 +124,19 @@ class Turn:
         for call in self.open:
             if state.calls[call.id].final:
                 call.state = "final"
-        act = self._preempt(mail) or self._wake_waits(state, mail, now) or self._advance(now)
+        act = self._preempt(state, mail) or self._wake_waits(state, mail, now) or self._advance(now)
         if act is not None:
             return act
         if all(call.state == "final" or call.detached for call in self.open):
             return self._ask(state, mail)
         return self._attached(state)
 
-    def _preempt(self, mail: Sequence[Envelope]) -> Act | None:
+    def _preempt(self, state: State, mail: Sequence[Envelope]) -> Act | None:
         """An interrupt: what runs is detached, what is queued never starts, a `wait` is over."""
         if not any(envelope.priority is INTERRUPT for envelope in mail):
             return None
         mine = [call for call in self.open if call.state != "final" and not call.runtime and call.detached is None]
-        queued = {call.id: Outcome("not_started", error="an interrupt came first") for call in mine if call.state == "queued"}
+        queued = {call.id: settled(state.calls[call.id], "an interrupt came first") for call in mine if call.state == "queued"}
         running = {call.id: "interrupted" for call in mine if call.state == "running"}
         waits = {call.id: WokenBy("interrupt") for call in self._waiting()}
         return self._apply(Act(outcomes=queued, detached=running, woken=waits)) if queued or running or waits else None
@@ -161,15 +173,13 @@ class Turn:
         return self._apply(Act(start=start + unstarted, detached=reasons))
 
     def _startable(self) -> tuple[str, ...]:
-        """The queued calls that may start now: system tools at once, others while there are slots, in call order."""
-        slots = self.max_calls - sum(
-            call.state == "running" and not call.runtime and call.detached is None for call in self.open
-        )
+        """The queued calls that may start now: those that take no slot at once, others while there are slots, in call order."""
+        slots = self.max_calls - sum(call.state == "running" and call.slot and call.detached is None for call in self.open)
         start: list[str] = []
         for call in self.open:
-            if call.state == "queued" and (call.runtime or slots > 0):
+            if call.state == "queued" and (slots > 0 or not call.slot):
                 start.append(call.id)
-                slots -= not call.runtime
+                slots -= call.slot
         return tuple(start)
 
     def _apply(self, act: Act) -> Act:
@@ -213,17 +223,20 @@ class Turn:
     def _result(self, call: OpenCall, row: CallRecord) -> Result:
         if row.outcome is not None:
             return Result(call.id, call.tool, row.outcome)
-        return Result(call.id, call.tool, Placeholder("running", call.detached or "interrupted", can_wait=self.can_wait))
+        return Result(
+            call.id, call.tool, Placeholder("running", call.detached or "interrupted", can_wait="wait" in self.runtime)
+        )
 
     def _ask(self, state: State, mail: Sequence[Envelope]) -> Ask:
         """R1: fold the unread mail behind the results, and ask; C0 or C2."""
         results = self.results(state)
         placed = {result.call for result in results if isinstance(result.outcome, Placeholder)}
         folded = fold(state, mail, state.placeholders | placed)
-        rounds = 0 if folded.person else state.rounds
-        self.wrapped_up = rounds >= self.max_rounds
+        spent = 0 if folded.person else state.rounds - self.again
+        self.wrapped_up = spent >= self.max_rounds
         nudge: Nudge | None = "wrap_up" if self.wrapped_up else "continuation" if self.nudging and not folded.mail else None
         begins = self.phase is Phase.IDLE
+        self.run = state.run + begins
         item = _user_item(state, folded, nudge)
         amends = item is not None and state.unanswered and not results
         append: tuple[Item, ...] = (ResultsItem(results),) if results else ()
@@ -233,9 +246,9 @@ class Turn:
             mail_cursor=folded.cursor,
             control_cursor=max(state.control_cursor, folded.cursor),  # control up to here was applied before this fold
             status=Status.RUNNING,
-            run=state.run + 1 if begins else None,
+            run=self.run,
             turn=state.turn + 1,
-            rounds=rounds + (not self.again or folded.person),
+            rounds=spent + 1,
             hops=_hops(state, folded, begins=begins),
         )
         self.open = []
@@ -245,18 +258,30 @@ class Turn:
 
     def failed(self, reason: str) -> Commit:
         """The model will not answer: the run ends; a person's mail or `Resume` tries the round again."""
-        self.phase = Phase.IDLE
+        self.rest()
         return Commit(status=Status.FAILED, failure=reason)
 
-    # -------------------------------------------------------------- what the loop tells it
+    def rest(self) -> None:
+        """There is no run any more."""
+        self.phase = Phase.IDLE
+        self.open = []
+        self.nudging = self.retrying = self.again = False
+
+    # -------------------------------------------------------------- what the loop asks and tells it
+    @property
+    def meant(self) -> int:
+        """The run that a `StopRun` of this moment means: the one in progress, else the next."""
+        return self.run + (self.phase is Phase.IDLE)
+
     def started_now(self) -> tuple[str, ...]:
         """The calls of a fresh completion that have a slot."""
         start = self._startable()
         self._apply(Act(start=start))
         return start
 
-    def waiting(self, call: str, wait: WaitFor) -> None:
+    def waiting(self, call: str, wait: WaitFor, began: Began) -> None:
         """A system tool waits for this; the turn says when it is over."""
+        self.began[call] = began
         next(each for each in self.open if each.id == call).wait = wait
 
     def waits_over(self, woken: Mapping[str, WokenBy]) -> list[tuple[str, WaitFor]]:
@@ -285,4 +310,4 @@ def _new_control(state: State) -> Match:
 
 
 def _detached_running(state: State) -> bool:
-    return any(not state.calls[call].final for call in state.placeholders)
+    return not state.placeholders.isdisjoint(state.live)

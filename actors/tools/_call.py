@@ -1,6 +1,7 @@
 """Running one tool call to its outcome. Whatever the tool does, an outcome comes out; only a cancellation comes through."""
 
 import logging
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,38 +19,59 @@ from ._tool import Tool
 log = logging.getLogger("postroom.tools")
 
 
-def refusal(tool: Tool | None, call: ToolCall, known: list[str]) -> Outcome | None:
-    """Why a call cannot be made at all: no such tool, or arguments that are no JSON object. None if it can."""
-    if tool is None:
-        return Outcome.failed(f"there is no tool {call.tool!r}; the tools are {', '.join(sorted(known)) or 'none'}")
-    if call.unparsable is not None:
-        return Outcome.failed(f"the arguments of {call.tool} were no JSON object: {call.unparsable[:200]!r}")
-    return None
+class _TooLongError(Exception):
+    """The tool's own time limit is over."""
+
+
+def in_thread(tool: Tool) -> bool:
+    """Whether its calls run in a thread, which nobody can stop."""
+    return tool.kind == "sync" and tool.isolation == "task"
+
+
+def unknown(call: ToolCall, known: Collection[str]) -> Outcome:
+    """The outcome of a call of a tool that is not there."""
+    return Outcome.failed(f"there is no tool {call.tool!r}; the tools are {', '.join(sorted(known)) or 'none'}")
+
+
+def unparsable(call: ToolCall) -> Outcome | None:
+    """The outcome of a call whose arguments were no JSON object; None if they were one."""
+    if call.unparsable is None:
+        return None
+    return Outcome.failed(f"the arguments of {call.tool} were no JSON object: {call.unparsable[:200]!r}")
 
 
 async def execute(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) -> Outcome:
     """Call the tool with strictly checked arguments. `owner` is the agent for its methods.
 
-    A sync tool runs in a worker thread; cancelled, the thread is abandoned and its result dropped. What the tool raises is a
-    failed outcome: a `ToolError`'s text alone, else with the type's name.
+    A sync tool runs in a worker thread; cancelled, the thread is abandoned and its result dropped. In a worker process it is
+    killed. What the tool raises is a failed outcome: a `ToolError`'s text alone, else with the type's name.
     """
+    refused = unparsable(call)
+    if refused is not None:
+        return refused
     started = datetime.now(UTC)
     began = trio.current_time()
-    status, value, error = await _attempt(tool, owner, call, context)
-    return Outcome(status, value, error, started, trio.current_time() - began)  # type: ignore[arg-type]
-
-
-async def _attempt(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) -> tuple[str, Any, str | None]:
-    if tool.timeout is None:
-        value, raised = await guarded_async(tool.call, owner, call.arguments, context)
-    else:
-        with trio.move_on_after(tool.timeout) as scope:
-            value, raised = await guarded_async(tool.call, owner, call.arguments, context)
-        if scope.cancelled_caught:
-            return "timed_out", None, f"it was not done after {tool.timeout:g} s"
+    value, raised = await guarded_async(_limited, tool, owner, call, context)
+    took = trio.current_time() - began
     if raised is None:
-        return "completed", value, None
-    return "failed", None, _told(raised, call)
+        return Outcome("completed", value, None, started, took)
+    if isinstance(raised, _TooLongError):
+        return Outcome("timed_out", None, _too_long(tool), started, took)
+    return Outcome("failed", None, _told(raised, call), started, took)
+
+
+async def _limited(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) -> Any:
+    """The tool, within its time. The limit is inside of what catches: cut off, a tool may still raise an error of its own."""
+    if tool.timeout is None:
+        return await tool.call(owner, call.arguments, context)
+    with trio.move_on_after(tool.timeout):
+        return await tool.call(owner, call.arguments, context)
+    raise _TooLongError
+
+
+def _too_long(tool: Tool) -> str:
+    told = f"it was not done after {tool.timeout:g} s"
+    return f"{told}; its thread cannot be stopped and may go on" if in_thread(tool) else told
 
 
 def _told(error: Exception, call: ToolCall) -> str:

@@ -1,0 +1,162 @@
+"""The calls of a session: how each begins, what it shows while it runs, and how its end is kept.
+
+A call ends once. Two may want to end it: its task, which returns, and an order that cuts it short. Both decide and commit inside
+`ending`, one by one, so that whoever comes second finds the outcome there.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import trio
+
+from actors import events
+from actors._life import Life
+from actors._outcome import Outcome
+from actors.models._blocks import ToolCall
+from actors.store._api import Store
+from actors.tools._call import execute, in_thread, unknown
+from actors.tools._context import ToolContext
+
+from ._agent import Agent, Config
+from ._control import finished
+from ._record import CallRecord, Commit, State
+from ._settle import Began, ended
+from ._toolbox import PROGRESS
+from ._turn import Turn
+
+
+class Home(Protocol):
+    """What a session needs of the tree around it."""
+
+    def emit(self, kind: Callable[..., Any], /, **facts: Any) -> None:
+        """Show an event."""
+        ...
+
+    def start_call(self, call: str, run: Callable[[Life], Awaitable[None]], hops: int) -> None:
+        """Start a call as a child of the session, with an address and a voice of its own."""
+        ...
+
+    def cancel_call(self, call: str) -> None:
+        """Cancel a call's task, if it still runs."""
+        ...
+
+    def live_calls(self) -> Collection[str]:
+        """The calls whose tasks still run."""
+        ...
+
+    def progressed(self) -> None:
+        """A completion was committed: failures before it no longer count."""
+        ...
+
+    def attached(self, calls: Collection[str]) -> None:
+        """Note which calls the session waits for now."""
+        ...
+
+    def is_child(self, session: str) -> bool:
+        """Whether that session was opened by this one."""
+        ...
+
+
+def now_beginning(*, thread: bool = False) -> Began:
+    """A call begins now."""
+    return Began(datetime.now(UTC), trio.current_time(), thread)
+
+
+class _OneByOne:
+    """A lock that is no checkpoint while it is free, and that a cancelled task gets too: what it guards has to be done."""
+
+    def __init__(self) -> None:
+        self._lock = trio.Lock()
+
+    async def __aenter__(self) -> None:
+        try:
+            self._lock.acquire_nowait()
+        except trio.WouldBlock:
+            with trio.CancelScope(shield=True):
+                await self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class Calls:
+    """The running calls of one session. `show` emits an event."""
+
+    def __init__(self, config: Config, state: State, store: Store, turn: Turn, home: Home, show: Callable[..., None]) -> None:
+        self.agent: Agent | None = None
+        self.progress: dict[str, deque[Any]] = {}
+        self.ending = _OneByOne()
+        self._config = config
+        self._state = state
+        self._store = store
+        self._turn = turn
+        self._home = home
+        self._show = show
+
+    def begin(self, row: CallRecord, call: ToolCall) -> None:
+        """Start a call's task."""
+        tool = self._config.tools.get(row.tool)
+        self._turn.began[row.id] = now_beginning(thread=tool is not None and in_thread(tool))
+
+        async def run(life: Life) -> None:
+            outcome = Outcome("cancelled", error="its session ended")
+            try:
+                outcome = await self._execute(row, call, life)
+            finally:
+                await self._finish(row.id, outcome)
+
+        self._home.start_call(row.id, run, row.hops)
+
+    async def _execute(self, row: CallRecord, call: ToolCall, life: Life) -> Outcome:
+        tool = self._config.tools.get(call.tool)
+        if tool is None:
+            return unknown(call, [schema.name for schema in self._config.schemas])
+        token = trio.lowlevel.current_trio_token()
+
+        def progress(payload: Any) -> None:
+            life.check()
+            self.progress.setdefault(call.id, deque(maxlen=PROGRESS)).append(payload)
+            if trio.lowlevel.in_trio_run():
+                self._progressed(call.id, payload)
+                return
+            with suppress(trio.RunFinishedError):
+                token.run_sync_soon(self._progressed, call.id, payload)
+
+        context = ToolContext(call.id, call.tool, self._state.id, self._state.owner, row.idempotency_key, progress)
+        return await execute(tool, self.agent, call, context)
+
+    def _progressed(self, call: str, payload: Any) -> None:
+        if call in self._state.live:
+            self._show(events.ToolProgress, call=call, payload=payload)
+
+    async def _finish(self, call: str, outcome: Outcome) -> None:
+        """A call's task is over: its outcome and the mail that tells it are one commit. Nothing, if it was settled before."""
+        async with self.ending:
+            row = self._state.live.get(call)
+            if row is None:
+                return
+            row = ended(row, outcome)
+            await self._store.commit(self._state, Commit(calls=(row,), mail=(finished(self._state, row),), loop=False))
+        self._turn.began.pop(call, None)
+        self._show(events.ToolFinished, call=call, tool=row.tool, outcome=outcome)
+
+    def settled(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Calls whose outcome was decided elsewhere, and is kept: their tasks, if they have one, are cancelled, their ends shown."""
+        for call, outcome in outcomes.items():
+            if self._turn.began.pop(call, None) is not None:
+                self._home.cancel_call(call)
+            self._show(events.ToolFinished, call=call, tool=self._state.calls[call].tool, outcome=outcome)
+
+    def announce(self, calls: Sequence[ToolCall]) -> None:
+        """Show the calls that the model asked for."""
+        for call in calls:
+            self._show(events.ToolStarted, call=call.id, tool=call.tool, arguments=call.arguments)
+
+    def forget_told(self) -> None:
+        """Drop the progress of calls whose outcome the model was told."""
+        for call in tuple(self.progress):  # a copy: threads note their progress meanwhile
+            if call not in self._state.live and call not in self._state.placeholders:
+                del self.progress[call]

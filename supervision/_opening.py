@@ -1,0 +1,102 @@
+"""Opening sessions: a new one, the stored one, or the one that is live.
+
+    the id is          open gives
+    nobody's           a new session, kept in the store
+    in the store       that session, taken up where it was left
+    live here          the same ref; the options of whoever opened it first hold
+    stopped for good   RecipientStopped
+    another agent's    ConfigError
+
+Two who open one id at once get one session: the second waits for the first, and tries itself if that failed.
+"""
+
+import re
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+import trio
+
+from actors._errors import ConfigError, RecipientStopped
+from actors._exit import Status, Stopped
+from actors.agent._agent import Agent, check_options, configure
+from actors.agent._record import State
+
+from ._place import Place
+from ._session import SessionPlace, SessionRef, check_session_id
+
+
+class Opener:
+    """Opens the sessions of one system."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._under_way: dict[str, trio.Event] = {}
+        self._names = count(1).__next__
+
+    async def open(
+        self, agent: type[Agent], session: str | None, owner: str | None, parent: str | None, options: Mapping[str, Any]
+    ) -> SessionRef:
+        """`System.open`."""
+        given: object = agent
+        if not (isinstance(given, type) and issubclass(given, Agent)):
+            raise ConfigError(f"open takes an Agent class, not {agent!r}; spawn starts plain actors")
+        check_options(agent, options)
+        id = await self._new_id(agent) if session is None else session
+        check_session_id(id)
+        while id in self._under_way:
+            await self._under_way[id].wait()
+        place = self._root.router.places.get(id)
+        if place is not None:
+            _check_live(place, agent)
+            return SessionRef(id, self._root)
+        done = self._under_way[id] = trio.Event()
+        try:
+            await self._begin(agent, id, owner, parent, options)
+        finally:
+            del self._under_way[id]
+            done.set()
+        return SessionRef(id, self._root)
+
+    async def _begin(
+        self, agent: type[Agent], id: str, owner: str | None, parent: str | None, options: Mapping[str, Any]
+    ) -> None:
+        config = configure(agent, options, self._root.limits)
+        state = await self._stored(id, agent, owner, parent)
+        self._root.admit_new()
+        place = SessionPlace(self._root, config, state, self._root.store, None)
+        self._root.adopt(place, None, id)
+        await self._root.lives.start(place)
+
+    async def _stored(self, id: str, agent: type[Agent], owner: str | None, parent: str | None) -> State:
+        state: State | None = await self._root.store.load(id)
+        if state is None:
+            state = State(id, agent.__name__, parent, owner)
+            await self._root.store.create(state)
+        elif state.status is Status.STOPPED:
+            raise RecipientStopped(address=id, exit=Stopped())
+        elif state.agent != agent.__name__:
+            raise ConfigError(f"session {id} is kept as {state.agent}'s, not {agent.__name__}'s; choose another id")
+        return state
+
+    async def _new_id(self, agent: type[Agent]) -> str:
+        """A short id that no session has, here or in the store."""
+        word = re.sub(r"[^a-z0-9._-]", "", agent.__name__.lower())[:40] or "session"
+        while True:
+            id = f"{word}-{self._names()}"
+            if (
+                id not in self._root.router.places
+                and id not in self._root.router.exits
+                and await self._root.store.load(id) is None
+            ):
+                return id
+
+
+def _check_live(place: Place, agent: type[Agent]) -> None:
+    if not isinstance(place, SessionPlace):
+        raise ConfigError(f"{place.address} is a {place.kind} already; choose another id")
+    if place.config.agent is not agent:
+        raise ConfigError(f"{place.address} is a session of {place.config.agent.__name__} already; choose another id")
+    refusal = place.refusal()
+    if refusal is not None:
+        raise refusal
