@@ -11,8 +11,8 @@ import trio
 from fake_chat import Answer, FakeChat, Scripted, fake_chat
 from transcripts import answers, asks, user
 
+from actors import _extras
 from actors._errors import ConfigError, ModelError, ModelUnusable
-from actors.models import _sdk
 from actors.models._api import Request, ToolSchema
 from actors.models._blocks import Completion, ModelEvent, Text, TextDelta, Thinking, ThinkingDelta, ToolCall
 from actors.models._items import Item
@@ -272,7 +272,7 @@ async def test_without_the_sdk_the_error_says_what_to_install(
     def missing(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr(_sdk, "import_module", missing)
+    monkeypatch.setattr(_extras, "import_module", missing)
     async with serving():
         with pytest.raises(ModelUnusable, match=r"pip install 'postroom\[openai\]'"):
             await ask(model)

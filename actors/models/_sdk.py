@@ -1,9 +1,9 @@
-"""The one place that loads optional SDKs: when a model is used, not before, for they take up to a second."""
+"""The SDK of a provider: loaded when a model of it is used, or told as that model's trouble."""
 
-from importlib import import_module
 from types import ModuleType
 
-from actors._errors import ModelUnusable
+from actors._errors import ConfigError, ModelUnusable
+from actors._extras import load as load_package
 
 
 def load(module: str, *, extra: str, wanted_by: str) -> ModuleType:
@@ -13,9 +13,6 @@ def load(module: str, *, extra: str, wanted_by: str) -> ModuleType:
         ModelUnusable: It is not installed, or does not import.
     """
     try:
-        return import_module(module)
-    except ImportError as error:
-        raise ModelUnusable(
-            f"{wanted_by} needs the package {module!r}, which does not import ({error}); pip install 'postroom[{extra}]'",
-            model=wanted_by,
-        ) from error
+        return load_package(module, extra=extra, wanted_by=wanted_by)
+    except ConfigError as error:
+        raise ModelUnusable(str(error), model=wanted_by) from error.__cause__

@@ -22,6 +22,7 @@ from actors._errors import ConfigError
 from actors._inherit import INHERIT, Inherit
 
 from ._context import ToolContext
+from ._process import call_in_process, check_isolated
 from ._signature import Signature, read_signature
 from ._value import to_value
 
@@ -61,6 +62,12 @@ class Tool:
     ever, 0 not at all, absent as the policy says. `timeout` is how many seconds it may run. `idempotent`: it may be started
     again after a crash, with the same key. `hidden`: models are not told of it. `schema` is a JSON Schema object; an author
     who gives one answers for it.
+
+    `isolation="process"` runs it in a worker process (a plain sync function at the top of a module, without a `ToolContext`;
+    needs the extra `postroom[process]`). A call that is cancelled or out of time is then really killed, also in C code, and
+    with it what it started, unless that made a session of its own; a crash of the process is a failed outcome. The first call
+    waits until a process has started and imported the program; later ones reuse it until the run ends. A script has to start
+    what it runs below `if __name__ == "__main__":`.
 
     Raises:
         ConfigError: It cannot be a tool as it is written. The text names it and the parameter, and says what to write.
@@ -125,13 +132,17 @@ class Tool:
     async def call(self, instance: object, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Validate and run a call; the result as JSON with media in it. What the function raises comes through.
 
-        A sync function runs in a worker thread. Cancelled, the thread is abandoned: it goes on, and its result is dropped.
+        A sync function runs in a worker thread. Cancelled, the thread is abandoned: it goes on, and its result is dropped. With
+        `isolation="process"` it runs in a worker process, which is killed; what it raises comes as a `ToolError` that tells it.
         Each item of an async generator is noted as progress when it comes; the last one is the result.
 
         Raises:
             BadArguments: As `parse`; nothing ran.
             CodecError: It ran, and its result has no JSON.
         """
+        if self.isolation == "process":
+            self.parse(arguments)  # the process reads them again, into its own objects
+            return await call_in_process(self.fn, arguments, context)
         run = self.prepare(instance, arguments, context)
         if self.kind == "sync":
             return to_value(await trio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=_THREADS))
@@ -156,7 +167,9 @@ def compiled(
     name = options.name if options.name is not None else getattr(fn, "__name__", "")
     _check(name, options, where)
     skip = 0 if method is None or isinstance(method, staticmethod) else 1
-    signature = read_signature(fn, name, where, mark.names, skip=skip, schema=schema)
+    signature, kind = read_signature(fn, name, where, mark.names, skip=skip, schema=schema), _kind(fn, where)
+    if options.isolation == "process":
+        check_isolated(fn, kind, signature, where, method=method is not None)
     return {
         "fn": fn,
         "name": name,
@@ -167,7 +180,7 @@ def compiled(
         "idempotent": options.idempotent,
         "hidden": options.hidden,
         "isolation": options.isolation,
-        "kind": _kind(fn, where),
+        "kind": kind,
         "signature": signature,
         "method": method,
     }
@@ -176,7 +189,7 @@ def compiled(
 def _check(name: object, options: Options, where: str) -> None:
     if not (isinstance(name, str) and NAME_FORM.match(name)):
         raise ConfigError(f"{where}: its name {name!r} is not 1 to 64 of A-Z a-z 0-9 _ -; give it one with name=")
-    if options.isolation != "task":
+    if options.isolation not in {"task", "process"}:
         raise ConfigError(f"{where}: isolation={options.isolation!r} is not available in this version; leave it out")
     if options.attach is not None and options.attach is not INHERIT and not _seconds(options.attach, least=0):
         raise ConfigError(f"{where}: attach={options.attach!r} is no time; write seconds, 0 (not at all) or None (for ever)")
