@@ -372,7 +372,10 @@ def test_the_name_may_hold_the_tool_by_now(monkeypatch: pytest.MonkeyPatch) -> N
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """When the tool is made, not when a model first calls it."""
     monkeypatch.setitem(sys.modules, "trio_parallel", None)
-    with pytest.raises(ConfigError, match=r"tool pid: .* needs the package 'trio_parallel', which is not installed; pip install 'postroom\[process\]'"):
+    with pytest.raises(
+        ConfigError,
+        match=r"tool pid: .* needs the package 'trio_parallel', which is not installed; pip install 'postroom\[process\]'",
+    ):
         in_process(pid)
 
 
