@@ -5,6 +5,7 @@ and the median of those is judged: a machine that was slow for a second slows bo
 """
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from statistics import median
 
 from attrs import frozen
@@ -31,7 +32,7 @@ class Verdict:
 
 def ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
     """`above / below`, round by round; of unequal lengths, as far as both go."""
-    return [a / b for a, b in zip(above, below, strict=False)]
+    return [a / b if b else inf for a, b in zip(above, below, strict=False)]
 
 
 def promise(budget: Budget, unit: Unit) -> str:

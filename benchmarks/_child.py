@@ -1,7 +1,7 @@
-"""A contestant's process: `python -m benchmarks._child scenario contestant`.
+"""The process that measures: `python -m benchmarks._child [cpu …]`.
 
-Each line of its input is a count, each line of its output what a round of so much work found, in JSON. This is the only
-place that loads a peer, and it loads that one alone.
+Each line of its input is `scenario contestant count`, each line of its output what a round of so much work found, in
+JSON. This is the only place that loads a peer, and only when asked for it.
 """
 
 import importlib
@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 import trio
 
-from ._harness import pin
 from ._measure import Measured
 
 
@@ -30,17 +29,18 @@ def contestant(scenario: str, key: str) -> Callable[[int], Measured]:
     return function  # type: ignore[no-any-return]  # found by name
 
 
-def main(scenario: str, key: str) -> None:
-    """Measure a round for each line."""
-    pin()
-    measure = contestant(scenario, key)
+def main(*cpus: str) -> None:
+    """Measure a round for each line, on these CPUs only, threads and all."""
+    if cpus:
+        os.sched_setaffinity(0, map(int, cpus))
     with os.fdopen(os.dup(1), "w") as out:
         os.dup2(2, 1)  # what a library prints is not ours to parse
         for line in sys.stdin:
-            measured = measure(n := int(line))
-            told = {"done": measured.done, "intended": n, "figures": dict(measured.figures), "busy": measured.busy}
+            scenario, key, n = line.split()
+            measured = contestant(scenario, key)(int(n))
+            told = {"done": measured.done, "intended": int(n), "figures": dict(measured.figures), "busy": measured.busy}
             print(json.dumps(told), file=out, flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

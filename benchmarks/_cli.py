@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ._harness import Report, run
+from ._harness import Processes, Report, run
 from ._scenario import Scenario
 from ._table import draw
 
@@ -22,10 +22,11 @@ def main(scenarios: Sequence[Scenario], argv: Sequence[str] | None = None) -> in
         typed.error(f"no benchmark named {', '.join(unknown)}; there are {', '.join(scenario.name for scenario in scenarios)}")
     wanted = [scenario for scenario in scenarios if not options.names or scenario.name in options.names]
     reports: list[Report] = []
-    for scenario in wanted:
-        reports.append(run(scenario, peers=options.peers, quick=options.quick, progress=_progress))
-        _progress("")
-        print(draw(reports[-1], markdown=options.markdown), end="\n\n", flush=True)
+    with Processes(shared=options.quick) as processes:
+        for scenario in wanted:
+            reports.append(run(scenario, processes, peers=options.peers, quick=options.quick, progress=_progress))
+            _progress("")
+            print(draw(reports[-1], markdown=options.markdown), end="\n\n", flush=True)
     if options.quick:
         print("Quick: this shows that everything works, not how fast it is; no budget was judged.")
     if options.json:

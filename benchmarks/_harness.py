@@ -52,23 +52,23 @@ Measure = Callable[[Scenario, Contestant, int], Round]
 
 
 class Child:
-    """A contestant's process: it runs a round whenever it is told to."""
+    """A process that measures what it is told to, one round after the other, on these CPUs only (none: on any)."""
 
-    def __init__(self, scenario: Scenario, contestant: Contestant) -> None:
+    def __init__(self, cpus: Sequence[int]) -> None:
         self._stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115  # `close` does; a file, for a pipe that nobody reads fills up
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks._child", scenario.name, contestant.key],
+            [sys.executable, "-m", "benchmarks._child", *map(str, cpus)],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, text=True,
         )  # fmt: skip
 
-    def round(self, n: int) -> Round:
+    def round(self, scenario: Scenario, contestant: Contestant, n: int) -> Round:
         """Have it do `n` pieces of work."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         clock = threading.Timer(DEADLINE, self._process.kill)
         clock.start()
         try:
-            self._process.stdin.write(f"{n}\n")
+            self._process.stdin.write(f"{scenario.name} {contestant.key} {n}\n")
             self._process.stdin.flush()
             told = self._process.stdout.readline()
         except BrokenPipeError:
@@ -93,18 +93,25 @@ class Child:
 
 
 class Processes:
-    """Measures every contestant in its own process, kept from round to round unless the scenario wants fresh ones."""
+    """Measures every contestant in a process of its own, kept for all its rounds unless the scenario wants fresh ones.
 
-    def __init__(self) -> None:
-        self._children: dict[Contestant, Child] = {}
+    All are pinned to the same CPU. Where nothing is judged they are `shared` and run where there is room: one process for
+    all scenarios of what needs no install, one for each other library.
+    """
+
+    def __init__(self, *, shared: bool = False) -> None:
+        self._shared = shared
+        self._cpus = [max(os.sched_getaffinity(0))] if not shared and hasattr(os, "sched_getaffinity") else []
+        self._children: dict[object, Child] = {}
 
     def __call__(self, scenario: Scenario, contestant: Contestant, n: int) -> Round:
-        child = self._children.pop(contestant, None) or Child(scenario, contestant)
-        found = child.round(n)
-        if scenario.fresh or found.error:
+        key = contestant.package if self._shared and not scenario.fresh else (scenario.name, contestant)
+        child = self._children.pop(key, None) or Child(self._cpus)
+        found = child.round(scenario, contestant, n)
+        if found.error or scenario.fresh:
             child.close()
         else:
-            self._children[contestant] = child
+            self._children[key] = child
         return found
 
     def __enter__(self) -> Self:
@@ -113,12 +120,6 @@ class Processes:
     def __exit__(self, *_: object) -> None:
         for child in self._children.values():
             child.close()
-
-
-def pin() -> None:
-    """Keep this process, and threads it starts from now on, to one CPU. Where the system cannot, do nothing."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 @define
@@ -169,16 +170,13 @@ class Report:
 
 def run(
     scenario: Scenario,
+    measure: Measure,
     *,
     peers: bool = False,
     quick: bool = False,
-    measure: Measure | None = None,
     progress: Callable[[str], object] = str,
 ) -> Report:
     """Run one scenario. Budgets are judged on full runs only: a quick one shows that it works, not how fast."""
-    if measure is None:
-        with Processes() as processes:
-            return run(scenario, peers=peers, quick=quick, measure=processes, progress=progress)
     n, rounds = (scenario.quick, 1) if quick else (scenario.n, scenario.rounds)
     taking_part = [contestant for contestant in scenario.contestants if peers or contestant.kind != "peer"]
     rounds_of: dict[Contestant, list[Round]] = {contestant: [] for contestant in taking_part}

@@ -70,8 +70,10 @@ class Growth:
         return tracemalloc.get_traced_memory()[0] if self.traced else resident()
 
     def each(self, n: int, done: int) -> Measured:
-        """Kilobytes for each of `n`; call it before they are gone."""
-        return Measured(done, {COST: (self._now() - self.before) / n / 1024})
+        """Kilobytes for each of `n`; call it once, before they are gone."""
+        grown = self._now() - self.before
+        tracemalloc.stop()
+        return Measured(done, {COST: grown / n / 1024})
 
 
 def resident() -> int:

@@ -41,7 +41,7 @@ def _rows(report: Report) -> list[Cells]:
 
 def _notes(report: Report) -> list[str]:
     rounds = max((len(row.samples) for row in report.rows), default=0)
-    taken = f"{report.n:,} a round, {rounds} round{'s' if rounds != 1 else ''} in turns, one CPU."
+    taken = f"{report.n:,} a round, {rounds} rounds in turns, one CPU." if rounds > 1 else f"{report.n:,}, once."
     busy = min((row.busy for row in report.rows), default=1.0)
     taken += f" Others took up to {1 - busy:.0%} of that CPU: read the spread." if busy < QUIET else ""
     return [f"{report.scenario.question} {taken}", *([report.scenario.absent] if report.scenario.absent else [])]

@@ -1,7 +1,7 @@
 """The benchmarks count before they boast: what is refused, what is judged, and that every scenario runs."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,7 +39,7 @@ def costing(ours: float, twin: float, lost: int = 0) -> Measure:
 
 def test_work_that_was_lost_gets_no_row() -> None:
     """A fast number for messages that never arrived is no number."""
-    report = run(SCENE, measure=costing(1, 0.1, lost=1))
+    report = run(SCENE, costing(1, 0.1, lost=1))
     twin = next(row for row in report.rows if row.title == "twin")
     assert (twin.samples, twin.refused) == ([], "no row: did 99 of 100 (round 1)")
     assert report.broken
@@ -48,7 +48,7 @@ def test_work_that_was_lost_gets_no_row() -> None:
 
 def test_a_budget_against_a_refused_row_is_not_judged() -> None:
     """Neither kept nor broken: there is nothing to hold ours against."""
-    (verdict,) = run(SCENE, measure=costing(1, 9, lost=1)).verdicts
+    (verdict,) = run(SCENE, costing(1, 9, lost=1)).verdicts
     assert (verdict.passed, verdict.found) == (None, "no row for twin")
 
 
@@ -60,25 +60,25 @@ def test_contestants_take_turns() -> None:
         turns.append(contestant.key)
         return Round(n, n, {"": 1.0})
 
-    run(SCENE, peers=True, measure=measure)
+    run(SCENE, measure, peers=True)
     assert turns == ["ours", "twin", "asyncio_queue"] * 3
 
 
 def test_a_peer_that_is_not_installed_is_shown_with_what_to_type() -> None:
     """A comparison that silently lost its rival flatters."""
-    report = run(SCENE, peers=True, measure=costing(1, 9))
+    report = run(SCENE, costing(1, 9), peers=True)
     assert "not installed: pip install ghost-lib" in draw(report)
     assert not report.broken
 
 
 def test_without_peers_only_ours_and_the_twins_run() -> None:
     """The twin needs no install, so it always stands beside ours."""
-    assert [row.title for row in run(SCENE, measure=costing(1, 9)).rows] == ["ours", "twin"]
+    assert [row.title for row in run(SCENE, costing(1, 9)).rows] == ["ours", "twin"]
 
 
 def test_a_quick_run_judges_nothing() -> None:
     """One short round says that it works, not how fast it is."""
-    assert run(SCENE, quick=True, measure=costing(9, 1)).verdicts == []
+    assert run(SCENE, costing(9, 1), quick=True).verdicts == []
 
 
 @pytest.mark.parametrize(("ours", "code"), [(1.0, 0), (5.0, 1)])
@@ -86,7 +86,7 @@ def test_check_turns_a_missed_budget_into_an_exit_code(
     ours: float, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """For a pipeline; without `--check` a slow machine breaks nothing."""
-    monkeypatch.setattr("benchmarks._cli.run", lambda scenario, **_: run(scenario, measure=costing(ours, 10)))
+    monkeypatch.setattr("benchmarks._cli.run", lambda scenario, *_, **__: run(scenario, costing(ours, 10)))
     assert (main([SCENE], ["--check"]), main([SCENE], [])) == (code, 0)
     assert ("pass" if code == 0 else "FAIL") in capsys.readouterr().out
 
@@ -137,7 +137,7 @@ def test_figures_show_what_they_mean(value: float, text: str) -> None:
 @pytest.mark.parametrize("drawn", [draw, lambda report: draw(report, markdown=True)])
 def test_a_table_shows_the_spread_and_the_ratio(drawn: Callable[..., str]) -> None:
     """A median alone hides how much to believe it."""
-    text = drawn(run(SCENE, measure=costing(2, 9)))
+    text = drawn(run(SCENE, costing(2, 9)))
     assert "9.00 … 9.00" in text
     assert "4.50 x" in text
 
@@ -151,7 +151,7 @@ def test_an_unknown_name_lists_what_there_is(capsys: pytest.CaptureFixture[str])
 
 def test_json_holds_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever doubts the median can look."""
-    monkeypatch.setattr("benchmarks._cli.run", lambda scenario, **_: run(scenario, measure=costing(2, 9)))
+    monkeypatch.setattr("benchmarks._cli.run", lambda scenario, *_, **__: run(scenario, costing(2, 9)))
     path = tmp_path / "found.json"
     main([SCENE], ["--json", str(path)])
     (scenario,) = json.loads(path.read_text())["scenarios"]
@@ -165,10 +165,17 @@ def test_a_contestant_that_breaks_says_how() -> None:
         assert "no_such_function" in (measure(scenarios()[0], broken, 1).refusal or "")
 
 
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Processes]:
+    """One process for all of ours, as in a quick run."""
+    with Processes(shared=True) as made:
+        yield made
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_every_scenario_does_all_its_work(name: str) -> None:
+def test_every_scenario_does_all_its_work(name: str, processes: Processes) -> None:
     """No time is asserted: that all was done is."""
     scenario = next(scenario for scenario in scenarios() if scenario.name == name)
-    report = run(scenario, quick=True)
+    report = run(scenario, processes, quick=True)
     assert [row.refused for row in report.rows] == [None] * len(report.rows)
     assert {row.contestant for row in report.rows} == {one for one in scenario.contestants if one.kind != "peer"}
