@@ -147,7 +147,8 @@ class _Worker:
 
     async def call(self, job: bytes, tool: str) -> bytes:
         """The worker's answer. Unless one comes, its process is dead when this returns, and what it had started."""
-        await self.opened.wait()
+        if self.context is None:
+            await self.opened.wait()
         if not self._lives():
             self.pid = await self._start(tool)
         pid: int | None = self.pid
