@@ -64,6 +64,7 @@ class Lives:
     def begin(self, place: Place) -> Life:
         """Start the next life of a place; it accepts mail from here on."""
         self.runtime.succession.log_crash(place, "it restarts with its group")  # unless that was told already
+        self.runtime.succession.announce(place)  # likewise
         place.generation += 1
         life = Life(place.address, place.sender, self.runtime, place.mailbox, place.generation)
         life.max_wait = place.max_wait

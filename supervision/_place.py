@@ -35,7 +35,7 @@ class Place:
         "address", "asked", "attempts", "budget", "children", "cleanup_by", "context", "crash", "deliveries", "done", "escalates", "exit", "generation",
         "halted", "life", "limits",
         "mailbox", "parent", "ready", "reason", "runtime", "sender", "since", "spec", "started", "status",
-        "timer", "watchers", "watching", "window",
+        "timer", "untold", "watchers", "watching", "window",
     )  # fmt: skip
 
     kind = "actor"
@@ -80,6 +80,7 @@ class Place:
         self.limits: Limits | None = None  # what is set on it or above it
         self.escalates = False  # started as a tree: its failure is the system's
         self.crash: tuple[Exit, str] | None = None  # not logged yet, with its traceback
+        self.untold: Exit | None = None  # the end of a life, while nobody has decided what follows
         self.exit: Exit | None = None
 
     def limit(self, limits: Limits | None) -> None:

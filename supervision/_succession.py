@@ -41,6 +41,7 @@ class Succession:
     def after(self, place: Place, life: Life, exit: Exit, traceback: str) -> None:
         """Steps 7 to 9 for a buried life: the place ends, waits for its supervisor, or begins again."""
         place.crash = (exit, traceback) if isinstance(exit, Failed) else None
+        place.untold = exit
         if place.asked is not None or self.root.closing:
             self.log_crash(place, "it was being stopped")
             self.finish(place, exit)
@@ -50,13 +51,11 @@ class Succession:
         elif place.halted is not None:
             self.log_crash(place, "it restarts with its group")
             place.status = Status.RESTARTING
-            self.root.watches.ended(place, exit, restarting=True)
             place.halted.set()
         elif not place.started and place.ready is not None and life.generation == 1 and not _at_work(place.parent):
             self.finish(place, exit)  # its starter raises what happened
         elif isinstance(place.parent, SupervisorPlace):
             place.status = Status.RESTARTING
-            self.root.watches.ended(place, exit, restarting=RESTARTS[place.spec.restart][exit.normal])
             if place.ready is not None:
                 place.ready.set()
             report(place.parent, Report(place, life.generation, exit))
@@ -76,7 +75,6 @@ class Succession:
         if window.allows(trio.current_time()):
             nth = len(window.times)
             self.log_crash(place, f"restart {nth} of at most {window.max_restarts} within {window.within:g} s")
-            self.root.watches.ended(place, exit, restarting=True)
             self.root.lives.begin(place)
             return
         self._give_up(place, exit, window.max_restarts, window.within)
@@ -89,7 +87,7 @@ class Succession:
             return
         self.log_crash(place, f"restart {place.attempts} of at most {backoff.max_attempts} in {delay:.3g} s")
         place.status = Status.RESTARTING
-        self.root.watches.ended(place, exit, restarting=True)
+        self.announce(place)
         place.timer = self.root.deadlines.after(delay, partial(self._begin_again, place))
 
     def _begin_again(self, place: Place) -> None:
@@ -112,6 +110,13 @@ class Succession:
     def budget(place: Place) -> tuple[int, float]:
         """Restarts and seconds of a place with a budget of its own."""
         return place.budget or (3, 5.0)
+
+    @enable_ki_protection
+    def announce(self, place: Place) -> None:
+        """Tell the watchers of the last life's end, once, now that it is decided that another one follows."""
+        if place.untold is not None:
+            exit, place.untold = place.untold, None
+            self.root.watches.ended(place, exit, restarting=True)
 
     def log_crash(self, place: Place, follows: str) -> None:
         """Log the crash that ended the last life of a place, once, with what follows."""
@@ -140,6 +145,7 @@ class Succession:
         if isinstance(place.parent, SupervisorPlace) and place.asked is not None:
             place.parent.stopped.add(place.spec.name)
         place.exit = exit
+        place.untold = None
         place.status = Status.FAILED if isinstance(exit, Failed) else Status.STOPPED
         place.mailbox.close(lambda: RecipientStopped(address=place.address, exit=exit))
         self._take_out(place, exit)

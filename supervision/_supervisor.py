@@ -153,6 +153,7 @@ class _Desk:
         if delay is None:
             self._escalate(report, backoff.max_attempts, inf)
         self.succession.log_crash(child, f"restart {child.attempts} of at most {backoff.max_attempts} in {delay:.3g} s")
+        self.succession.announce(child)
         self.due[child.spec.name] = Due(trio.current_time() + delay, report, left)
         return False
 

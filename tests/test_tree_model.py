@@ -1,0 +1,444 @@
+"""A tree under any orders, in any order of its tasks, against a model of it that is short enough to be believed.
+
+Each example is drawn from one seed, the order of tasks too (`scheduled`). In a step up to three trees get an order at once;
+when all is still, everything that the model predicts is compared. A failure names its seed and what was ordered:
+
+    POSTROOM_SEED=1234 pytest tests/test_tree_model.py
+"""
+
+import logging
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+from attrs import Factory, define, frozen
+from tree_model import Model, Msg, Node, Spec
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors import (
+    Actor,
+    ActorRef,
+    AskFailed,
+    Ended,
+    Fenced,
+    RecipientStopped,
+    Reject,
+    StartFailed,
+    Status,
+    UnknownRecipient,
+    handle,
+)
+from actors.testing import scheduled
+from supervision import ChildSpec, Supervisor, System, open_system
+
+STEPS = 200
+NIGHTLY = bool(os.environ.get("POSTROOM_NIGHTLY"))
+SEEDS = [int(os.environ["POSTROOM_SEED"])] if "POSTROOM_SEED" in os.environ else list(range(5000 if NIGHTLY else 200))
+CHUNK = 50
+FATAL = ("crash", "finish", "stop_self", "spawn")
+
+
+class Boom(Exception):
+    """What a crash raises."""
+
+
+@frozen
+class Watch:
+    address: str
+
+
+@define(eq=False)
+class World:
+    """What the actors of an example share: how they are to behave, and what they saw."""
+
+    bad_starts: Counter[str] = Factory(Counter)
+    bad_stops: Counter[str] = Factory(Counter)
+    gates: defaultdict[str, trio.Event] = Factory(lambda: defaultdict(trio.Event))
+    zombies_wake: trio.Event = Factory(trio.Event)
+    all_wake: trio.Event = Factory(trio.Event)
+    entered: defaultdict[str, list[str]] = Factory(lambda: defaultdict(list))
+    heard: defaultdict[tuple[str, str], list[str]] = Factory(lambda: defaultdict(list))
+    asks: dict[str, str] = Factory(dict)
+    wrong: list[str] = Factory(list)
+    fenced: list[str] = Factory(list)
+
+
+class Puppet(Actor):
+    """Does what its messages say. One that is `naive` has no handler for the end of a child."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def on_start(self) -> None:
+        address = self.ref.address
+        if self.world.bad_starts[address]:
+            self.world.bad_starts[address] -= 1
+            raise Boom("start")
+
+    async def on_stop(self, exit) -> None:
+        address = self.ref.address
+        if self.world.bad_stops[address]:
+            self.world.bad_stops[address] -= 1
+            raise Boom("stop")
+
+    @handle
+    async def take(self, mail: Msg) -> str:
+        self.world.entered[self.ref.address].append(mail.n)
+        act = getattr(self, f"do_{mail.act}", None)
+        if act is not None:
+            await act(mail)
+        return "ok"
+
+    async def do_crash(self, mail: Msg) -> None:
+        raise Boom(mail.n)
+
+    async def do_reject(self, mail: Msg) -> None:
+        raise Reject(mail.n)
+
+    async def do_block(self, mail: Msg) -> None:
+        await self.world.gates[self.ref.address].wait()
+
+    async def do_hang(self, mail: Msg) -> None:
+        with trio.CancelScope(shield=True):
+            await self.world.zombies_wake.wait()
+            try:
+                self.find("watcher").send_nowait(Watch(""))
+            except Fenced:
+                self.world.fenced.append(self.ref.address)
+            else:
+                await self.world.all_wake.wait()
+
+    async def do_stop_self(self, mail: Msg) -> None:
+        await self.ref.stop()
+
+    async def do_spawn(self, mail: Msg) -> None:
+        await self.spawn(Hearing, self.world, name=mail.arg, shutdown=1)
+
+    async def do_finish(self, mail: Msg) -> None:
+        self.finish()
+
+
+def told(ended: Ended) -> str:
+    return type(ended.exit).__name__ + "..." * ended.restarting
+
+
+class Hearing(Puppet):
+    @handle
+    def hear(self, ended: Ended) -> None:
+        self.world.heard[self.ref.address, ended.address].append(told(ended))
+
+
+class Watcher(Hearing):
+    @handle
+    def hear(self, ended: Ended) -> None:
+        super().hear(ended)
+        if not ended.restarting and self.find(ended.address).status not in {Status.STOPPED, Status.FAILED}:
+            self.world.wrong.append(f"{ended.address} was not free when its end was told")
+
+    @handle
+    def look(self, watch: Watch) -> None:
+        if watch.address:
+            self.watch(self.find(watch.address))
+
+
+# ------------------------------------------------------------------ both at once
+@define(eq=False)
+class Both:
+    """Draws orders, gives them to the system and to the model, and compares."""
+
+    rng: Random
+    system: System
+    nursery: trio.Nursery
+    model: Model = Factory(Model)
+    world: World = Factory(World)
+    log: list[str] = Factory(list)
+    pending: dict[str, tuple[Msg, trio.CancelScope]] = Factory(dict)
+    ended: set[str] = Factory(set)
+    count: int = 0
+
+    # -------------------------------------------------------------- drawing
+    async def step(self) -> None:
+        """Up to three orders at once, each to another tree."""
+        began = self.model.clock
+        latest = began
+        names = ["s0", "s1", "s2", "g0", "g1"]
+        async with trio.open_nursery() as nursery:
+            for name in self.rng.sample(names, self.rng.choice((1, 1, 2, 3))):
+                self.model.clock = began
+                top = self.model.tops.get(name)
+                if top is None:
+                    nursery.start_soon(self.begin, *self.draw_start(name))
+                else:
+                    nursery.start_soon(partial(*self.draw_order(top)))
+                latest = max(latest, self.model.clock)
+        self.model.clock = latest + 0.5 if latest > began else latest
+        await self.pass_until(self.model.clock)
+        if self.rng.random() < 0.1:
+            self.model.clock += 6
+            await self.pass_until(self.model.clock)
+        self.compare()
+
+    async def pass_until(self, when: float) -> None:
+        await wait_all_tasks_blocked()
+        if when > trio.current_time() - self.epoch:
+            await trio.sleep_until(self.epoch + when)
+            await wait_all_tasks_blocked()
+
+    epoch: float = 0.0
+
+    def note(self, *what: Any) -> None:
+        self.log.append(" ".join(map(str, what)))
+
+    def draw_start(self, name: str) -> tuple[Spec, bool]:
+        spec = self.draw_spec(name)
+        begun = self.model.spawn(spec)
+        self.model.settle()
+        return spec, begun
+
+    def draw_spec(self, name: str) -> Spec:
+        rng = self.rng
+        restart = rng.choice(("permanent", "transient", "transient", "temporary"))
+        if name.startswith("s"):
+            spec = Spec(name, restart, naive=rng.random() < 0.5)
+            where = name
+        else:
+            restarts = ("permanent", "transient", "transient", "temporary")
+            kids = tuple(Spec(f"m{place}", rng.choice(restarts), naive=rng.random() < 0.5) for place in range(3))
+            if rng.random() < 0.3:
+                deep = Spec("deep", rng.choice(restarts), rng.choice(("one_for_one", "one_for_all")), kids[1:], 1)
+                kids = (kids[0], deep, Spec("m3"))
+            strategy = rng.choice(("one_for_one", "one_for_all", "rest_for_one"))
+            spec = Spec(name, "temporary", "one_for_one", (Spec("in", restart, strategy, kids, 3),), 10**6)
+            where = f"{name}/in/{rng.choice(('m0', 'm1', 'deep/m1'))}"
+        if rng.random() < 0.1:
+            self.bad(self.model.bad_starts, self.world.bad_starts, where, 1)
+        self.note("start", spec)
+        return spec
+
+    def bad(self, mine: Counter[str], worlds: Counter[str], where: str, times: int) -> None:
+        mine[where] = worlds[where] = times
+        self.note("bad", "start" if mine is self.model.bad_starts else "stop", where, times)
+
+    def draw_order(self, top: Node) -> tuple[Any, ...]:
+        """An order for a tree whose outcome does not depend on who is faster; the model has carried it out."""
+        rng, nodes = self.rng, [node for node in top.walk() if node.up]
+        node = rng.choice(nodes)
+        if node.spec.strategy and rng.random() < 0.8:
+            node = rng.choice([each for each in nodes if not each.spec.strategy] or nodes)
+        if node.spec.strategy or rng.random() < 0.12:
+            return self.order_stop(top, node)
+        if rng.random() < 0.1:
+            return self.order_fault(top, node)
+        if node.doing is not None and node.doing.act == "block" and rng.random() < 0.4:
+            self.note("release", node.address)
+            self.model.release(node)
+            return (self.release, node.address)
+        asks = [n for n, (mail, _scope) in self.pending.items() if n.startswith(f"{top.spec.name}.")]
+        if asks and rng.random() < 0.15:
+            mail, scope = self.pending.pop(rng.choice(asks))
+            self.note("give up", mail.n)
+            mail.gone = True
+            return (self.cancel, scope)
+        return self.order_burst(top, node)
+
+    def order_stop(self, top: Node, node: Node) -> tuple[Any, ...]:
+        mode = self.rng.choice(("now", "now", "drain", "kill"))
+        self.note("stop", node.address, mode)
+        self.model.stop(node, mode)
+        self.model.settle()
+        return (self.stop, node.address, mode)
+
+    def order_fault(self, top: Node, node: Node) -> tuple[Any, ...]:
+        if self.rng.random() < 0.5:
+            self.bad(self.model.bad_stops, self.world.bad_stops, node.address, 1)
+        elif not self.grouped(top) or not any(each.mail for each in top.walk()):
+            self.bad(self.model.bad_starts, self.world.bad_starts, node.address, self.rng.choice((1, 1, 2, 4)))
+        return (trio.lowlevel.checkpoint,)
+
+    def grouped(self, top: Node) -> bool:
+        return bool(top.spec.strategy)
+
+    def order_burst(self, top: Node, node: Node) -> tuple[Any, ...]:
+        """Asks first; from the first message that may end something on, tells only, which are sent at one stroke."""
+        rng = self.rng
+        fatal = self.grouped(top) and any(mail.act in FATAL for each in top.walk() for mail in each.mail)
+        shaky = self.grouped(top) and any(
+            count for address, count in self.model.bad_starts.items() if address.startswith(f"{top.spec.name}/")
+        )
+        burst: list[Msg] = []
+        deadly = False
+        for _ in range(1 if shaky else rng.choice((1, 1, 2, 3, 5))):
+            acts = ["note"] * 4 + ["reject", "odd", "block", "block", "hang"] + ["crash"] * 3 + ["finish", "stop_self", "spawn", "spawn"]
+            act = rng.choice(acts)
+            if act in FATAL and (fatal or (shaky and node.doing is not None)):
+                act = "note"
+            if shaky and node.doing is not None:
+                break
+            fatal = fatal or (self.grouped(top) and act in FATAL)
+            self.count += 1
+            ask = not deadly and rng.random() < 0.4
+            deadly = deadly or act in FATAL
+            burst.append(Msg(f"{top.spec.name}.{self.count}", act, rng.choice(("k0", "k1")) if act == "spawn" else "", ask))
+            if ask and deadly:
+                break
+        self.note("send", node.address, *(f"{mail.act}{'?' * mail.ask}:{mail.n}{mail.arg}" for mail in burst))
+        for mail in burst:
+            if mail.ask:
+                self.model.asks[mail.n] = "pending"
+        node.mail += burst
+        self.model.settle()
+        return (self.send, node.address, burst)
+
+    # -------------------------------------------------------------- doing
+    def ref(self, address: str) -> ActorRef:
+        return self.system.ref(address)
+
+    async def begin(self, spec: Spec, begun: bool) -> None:
+        name = spec.name
+        try:
+            if spec.strategy:
+                await self.system.start(self.tree(spec))
+            else:
+                await self.system.spawn(self.factory(spec), self.world, name=name, restart=spec.restart, shutdown=1)
+        except StartFailed:
+            assert not begun, f"{name} should have started"
+            assert not any(node.address.partition("/")[0] == name for node in self.system.tree())
+            return
+        assert begun, f"{name} should not have started"
+        for node in self.model.tops[name].walk():
+            node.watched = True
+            self.ref("watcher").send_nowait(Watch(node.address))
+
+    def factory(self, spec: Spec) -> type[Puppet]:
+        return Puppet if spec.naive else Hearing
+
+    def tree(self, spec: Spec) -> Any:
+        if not spec.strategy:
+            return ChildSpec(self.factory(spec), self.world, name=spec.name, restart=spec.restart, shutdown=1)  # type: ignore[arg-type]
+        return Supervisor(
+            *map(self.tree, spec.kids), name=spec.name, restart=spec.restart, strategy=spec.strategy, max_restarts=spec.most
+        )  # type: ignore[arg-type]
+
+    async def send(self, address: str, burst: list[Msg]) -> None:
+        ref = self.ref(address)
+        for mail in burst:
+            body = mail.n if mail.act == "odd" else mail
+            if mail.ask:
+                await self.nursery.start(self.ask, ref, mail, body)
+            else:
+                ref.send_nowait(body)
+
+    async def ask(self, ref: ActorRef, mail: Msg, body: Any, task_status: Any) -> None:
+        scope = trio.CancelScope()
+        self.pending[mail.n] = (mail, scope)
+        self.world.asks[mail.n] = "pending"
+        task_status.started()
+        with scope:
+            try:
+                self.world.asks[mail.n] = await ref.ask(body, timeout=None)
+            except AskFailed as error:
+                self.world.asks[mail.n] = type(error).__name__
+            self.pending.pop(mail.n, None)
+
+    async def stop(self, address: str, mode: Any) -> None:
+        await self.ref(address).stop(mode)
+
+    async def release(self, address: str) -> None:
+        self.world.gates.pop(address).set()
+
+    async def cancel(self, scope: trio.CancelScope) -> None:
+        scope.cancel()
+
+    async def wake(self) -> None:
+        """The zombies go on, and find out that they are dead."""
+        self.world.zombies_wake.set()
+        await wait_all_tasks_blocked()
+        same("fenced", Counter(self.world.fenced), Counter(self.model.zombies))
+        self.model.zombies.clear()
+        self.compare()
+
+    async def wake_all(self) -> None:
+        """What hangs does so past its own time, so the system cannot stop before."""
+        await trio.sleep(100)
+        self.world.all_wake.set()
+
+    def over(self) -> None:
+        """The system has stopped: everybody got an answer, everything is accounted for."""
+        for top in list(self.model.tops.values()):
+            self.model.stop(top)
+        same("asks", self.world.asks, self.model.asks)
+        same("dead letters", Counter(map(letter_key, self.system.dead_letters)), Counter(self.model.dead))
+
+    # -------------------------------------------------------------- comparing
+    def compare(self) -> None:
+        model, world = self.model, self.world
+        same("asks", world.asks, model.asks)
+        same("handled", world.entered, model.entered)
+        same("ends heard", world.heard, model.heard)
+        letters = self.system.dead_letters
+        same("dead letters", Counter(map(letter_key, letters)), Counter(model.dead))
+        assert letters.total == len(model.dead)
+        tree = self.system.tree()
+        same("zombies", Counter(tree.zombies), Counter(model.zombies))
+        nodes = {node.address: (str(node.status), node.generation, node.unread) for node in tree if node.address != "watcher"}
+        same("tree", nodes, {node.address: standing(node) for top in model.tops.values() for node in top.walk()})
+        assert self.system.statistics().restarts == model.restarts
+        assert not world.wrong, world.wrong
+
+
+def same(what: str, found: Mapping[Any, Any], wanted: Mapping[Any, Any]) -> None:
+    """Raise, with the differences alone, unless both say the same; an empty entry is none."""
+    differ = {key: (found.get(key), wanted.get(key)) for key in {**found, **wanted} if (found.get(key) or None) != (wanted.get(key) or None)}
+    assert not differ, f"{what}: found and wanted differ in {differ}"
+
+
+def letter_key(letter: Any) -> tuple[str, str]:
+    body = letter.envelope.body
+    n = body.n if isinstance(body, Msg) else body.address if isinstance(body, Ended) else body
+    return n, letter.recipient
+
+
+def standing(node: Node) -> tuple[str, int, int]:
+    busy = node.doing is not None
+    return "running" if busy else "idle", node.life, len(node.mail) + busy
+
+
+# ------------------------------------------------------------------ any orders
+async def example(seed: int) -> None:
+    """One system under two hundred steps of orders, and its end."""
+    async with trio.open_nursery() as nursery:
+        async with open_system(hard_deadline=1000) as system:
+            both = Both(Random(seed), system, nursery, epoch=trio.current_time())
+            await system.spawn(Watcher, both.world, name="watcher")
+            try:
+                for _ in range(STEPS):
+                    await both.step()
+                await both.wake()
+            except Exception as error:
+                error.add_note("\n".join(both.log[-30:]))
+                both.world.zombies_wake.set()
+                raise
+            finally:
+                nursery.start_soon(both.wake_all)
+        both.over()
+
+
+@pytest.fixture(autouse=True)
+def _silent() -> Iterator[None]:
+    """A crash is logged with its traceback; a hundred thousand of them are not worth keeping."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("first", SEEDS[::CHUNK])
+def test_whatever_happens_to_a_tree_happens_to_its_model(first: int) -> None:
+    """Who lives, in which life; what was handled; who gets which answer; what is a dead letter; who hears of which end."""
+    for seed in SEEDS[SEEDS.index(first) :][:CHUNK]:
+        with scheduled(seed):
+            trio.run(example, seed, clock=MockClock(autojump_threshold=0))
