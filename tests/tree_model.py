@@ -6,33 +6,13 @@ No tasks: each order is carried out to its end, on a clock that only hanging liv
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from attrs import define, field, frozen
+from attrs import define, field
+from tree_world import Msg, Spec
 
 SHUTDOWN, MOMENT, WITHIN = 1.0, 0.01, 5.0
 RESTARTED = {"permanent": ("Finished", "Failed", "Killed"), "transient": ("Failed", "Killed"), "temporary": ()}
 ANSWERS = {"odd": "Unhandled", "reject": "Rejected"}
 ENDINGS = {"finish": "Finished", "stop_self": "Stopped"}
-
-
-@frozen
-class Spec:
-    """An actor or, with a strategy, a supervisor. `naive`: without a handler for the end of a child."""
-
-    name: str
-    restart: str = "transient"
-    strategy: str = ""
-    kids: "tuple[Spec, ...]" = ()
-    most: int = 3
-    naive: bool = False
-
-
-@define(eq=False)
-class Msg:
-    n: str
-    act: str
-    arg: str = ""
-    ask: bool = False
-    gone: bool = False
 
 
 class Node:
@@ -91,7 +71,7 @@ class Model:
         self.settle()
 
     def settle(self) -> None:
-        while any([self.run(node) | self.attend(node) for top in list(self.tops.values()) for node in list(top.walk())]):
+        while sum(self.run(node) + self.attend(node) for top in list(self.tops.values()) for node in list(top.walk())):
             pass
 
     def run(self, node: Node) -> bool:
