@@ -143,6 +143,9 @@ class ActorStopped(AskFailed):
 class AskRefused(ActorStopped, RecipientStopped):
     """An ask was refused because the actor has ended or is stopping: nothing was kept, and no answer will come."""
 
+    def __str__(self) -> str:
+        return f"{self.address} ended for good, or is stopping ({self.exit!r}), and takes no ask"
+
 
 class Unhandled(AskFailed):
     """The actor has no handler for this type of message. It lives; the message is a dead letter."""
@@ -277,6 +280,11 @@ class BadArguments(ToolError):
     """A model called a tool with arguments that do not fit. The text tells it every problem, each with its path."""
 
     tool: str
+
+
+def sentence(error: BaseException) -> str:
+    """An error in one sentence: our own are worded, others need their type's name."""
+    return str(error) if isinstance(error, ActorsError) else f"{type(error).__name__}: {error}"
 
 
 def chain(error: BaseException) -> list[BaseException]:

@@ -83,7 +83,7 @@ class Hub:
             if cursor >= self.seq:
                 if self.closed:
                     return
-                await self._next()
+                await self.arrival()
 
     def _after(self, cursor: int) -> list[AnyEvent]:
         oldest = self.ring[0].seq if self.ring else self.seq + 1
@@ -95,7 +95,8 @@ class Hub:
         return [self.ring[place] for place in range(len(self.ring) - behind, len(self.ring))]
 
     @enable_ki_protection
-    async def _next(self) -> None:
+    async def arrival(self) -> None:
+        """Wait for the next event."""
         task = trio.lowlevel.current_task()
         self._readers.append(task)
         await wait(lambda: self._readers.remove(task) if task in self._readers else None)

@@ -26,15 +26,22 @@ from actors._envelope import (
     UserMessage,
     split_address,
 )
-from actors._errors import AskTimeout, ConfigError, NotPermitted, RecipientStopped, RestartIntensityExceeded, SendRefused
+from actors._errors import (
+    AskTimeout,
+    ConfigError,
+    NotPermitted,
+    RecipientStopped,
+    RestartIntensityExceeded,
+    SendRefused,
+    sentence,
+)
 from actors._exit import Exit, Failed, Finished, Status, Stopped
 from actors._identity import Identity, current
 from actors._life import Life
 from actors._receive import ActorMailbox
-from actors._ref import ActorRef, waiting
+from actors._ref import ActorRef, StopMode, waiting
 from actors._reply import ReplyToken
 from actors.agent._agent import Config
-from actors.agent._asking import reason_of
 from actors.agent._control import attached
 from actors.agent._record import SessionRecord, State
 from actors.agent._session import Session
@@ -127,6 +134,14 @@ class SessionRef(ActorRef):
         except RecipientStopped:
             ended = True
         return aclosing(session_events(runtime.hub, self.address, since, ended=ended))  # type: ignore[attr-defined]
+
+    async def stop(self, mode: StopMode = "now") -> Exit:
+        """As of any actor. A call may stop its own session: the session does not wait for it any more, and cancels it."""
+        identity = current.get()
+        place = self._system().router.places.get(self.address)  # type: ignore[attr-defined]
+        if place is not None and identity.address in {each.address for each in (place.children or {}).values()}:
+            return await place.stop(mode, identity.check())  # type: ignore[no-any-return]
+        return await super().stop(mode)
 
     # -------------------------------------------------------------- orders
     async def pause(self) -> Receipt:
@@ -245,6 +260,7 @@ class SessionPlace(Place):
     # -------------------------------------------------------------- living
     async def body(self, lives: Any, life: Life) -> Exit:
         """The loop."""
+        life.ref = SessionRef(self.address, self.runtime)
         try:
             await self.session.run(life, lives.on_ready)
         finally:
@@ -260,7 +276,7 @@ class SessionPlace(Place):
     def survive(self, error: BaseException) -> bool:
         """The loop crashed too often: its run has failed, the session has not."""
         cause = error.error if isinstance(error, RestartIntensityExceeded) and error.error is not None else error
-        self.session.broken = reason_of(cause)
+        self.session.broken = sentence(cause)
         self.attempts = 0
         return True
 

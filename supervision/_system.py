@@ -30,7 +30,7 @@ from ._root import Root
 from ._session import SessionRef
 from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor
 from ._stream import Events
-from ._tree import SystemStatistics, Tree, idle, snapshot, statistics
+from ._tree import SystemStatistics, Tree, idle, snapshot, statistics, tells
 
 
 class System:
@@ -164,8 +164,9 @@ class System:
         """Wait until no actor handles or has unread mail, and no session runs. Raises `TimeoutError` after `timeout` seconds."""
         await trio.lowlevel.checkpoint_if_cancelled()
         with trio.move_on_after(inf if timeout is None else timeout):
-            while not idle(self._root):  # noqa: ASYNC110  # a condition over all places; each look is one pass
-                await trio.sleep(0.005)
+            while not idle(self._root):
+                with trio.move_on_after(inf if tells(self._root) else 0.005):
+                    await self._root.hub.arrival()
         if idle(self._root):
             await trio.lowlevel.cancel_shielded_checkpoint()
             return

@@ -114,6 +114,17 @@ def idle(root: Any) -> bool:
     return all(_at_rest(place) for place in root.router.places.values())
 
 
+def tells(root: Any) -> bool:
+    """Whether whatever is not at rest now shows an event when it is: sessions and their calls do, plain actors do not."""
+    return all(_at_rest(place) or _tells(place) for place in root.router.places.values())
+
+
+def _tells(place: Any) -> bool:
+    if place.kind == "call":
+        return place.name in place.parent.state.live
+    return place.kind == "session"  # type: ignore[no-any-return]
+
+
 def _at_rest(place: Any) -> bool:
     if place.kind == "session":
         return not place.session.busy or place.state.status is Status.PAUSED

@@ -1,10 +1,33 @@
-"""What holds for all tests."""
+"""Which clock a test runs on: trio's own, or, where its module says `virtual_time`, one that jumps when everybody waits."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+import trio
+from trio.testing import MockClock
+
+CLOCKS = {
+    "virtual_time": "its async tests run on a clock that jumps to the next deadline",
+    "real_time": "it runs on trio's own clock although its module says otherwise: threads know no other",
+}
+
+
+def _jumping(fn: Callable[..., Any], **how: Any) -> Any:
+    return trio.run(fn, **{**how, "clock": MockClock(autojump_threshold=0)})
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the markers; unknown ones are errors."""
+    for name, what in CLOCKS.items():
+        config.addinivalue_line("markers", f"{name}: {what}")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The clock that a module chose (`scenes.virtual_time`) goes before the one that the plugin gives to every test."""
+    """A clock that was chosen goes before the one that the plugin gives to every async test."""
     for item in items:
-        item.own_markers.extend(list(item.iter_markers("trio")))
+        chosen = next((mark.name for mark in item.iter_markers() if mark.name in CLOCKS), None)
+        if chosen == "virtual_time" and inspect.iscoroutinefunction(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.trio(run=_jumping), append=False)

@@ -7,14 +7,13 @@
 The model is strict: it refuses a request that a provider would refuse. A test that would hang fails when its time is over.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
 import trio
 from attrs import define, field
-from trio.testing import MockClock
 
 from actors import Agent, CallRecord, Envelope, Mailbox, ResultsItem, SessionRecord, ToolContext, UserItem, tool
 from actors.events import AnyEvent
@@ -24,12 +23,8 @@ from supervision import SessionRef, System, open_system
 LONG = 1_000_000.0  # virtual seconds no test needs
 
 
-def _on_a_clock_that_jumps(fn: Callable[..., Any], **how: Any) -> Any:
-    return trio.run(fn, **{**how, "clock": MockClock(autojump_threshold=0)})
-
-
-virtual_time = pytest.mark.trio(run=_on_a_clock_that_jumps)
-real_time = pytest.mark.trio(run=trio.run)  # threads do not know the other clock
+virtual_time = pytest.mark.virtual_time
+real_time = pytest.mark.real_time
 
 
 @define
@@ -112,14 +107,15 @@ class Scene:
 
     def results(self, number: int) -> list[str]:
         """What the last results of this request say, in order."""
-        return [result.text for result in self._last_results(number).results]
+        return [result.text for result in self.last_results(number)]
 
     def outcomes(self, number: int) -> list[str]:
         """The status of each of the last results of this request."""
-        return [result.outcome.status for result in self._last_results(number).results]
+        return [result.outcome.status for result in self.last_results(number)]
 
-    def _last_results(self, number: int) -> ResultsItem:
-        return [item for item in self.request(number).transcript if isinstance(item, ResultsItem)][-1]
+    def last_results(self, number: int) -> tuple[Any, ...]:
+        """The last results of this request."""
+        return [item for item in self.request(number).transcript if isinstance(item, ResultsItem)][-1].results
 
     def events(self, *kinds: str) -> list[Any]:
         """The session's events of these kinds, in order; all of them if none is named."""
@@ -156,7 +152,7 @@ class Scene:
 @asynccontextmanager
 async def scene(*script: Scripted, agent: type[Agent] = Worker, store: Any = None, **options: Any) -> AsyncIterator[Scene]:
     """A system with one session, `s`, whose model plays this script."""
-    model, diary = ScriptedModel(script), Diary()
+    model, diary = ScriptedModel(script), options.pop("deps", None) or Diary()
     with trio.fail_after(LONG):
         async with open_system(store=store) as system:
             seen: list[AnyEvent] = []

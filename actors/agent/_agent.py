@@ -8,7 +8,7 @@ from typing import Any, ClassVar, get_args
 from attrs import field, frozen
 
 from actors._actor import Actor
-from actors._errors import ConfigError
+from actors._errors import ConfigError, sentence
 from actors._limits import SESSION_DEFAULTS, Limits, WakeKind
 from actors._waiters import guarded
 from actors.models._api import Model, ToolSchema
@@ -189,7 +189,5 @@ def instructions_for(config: Config, agent: Agent) -> str:
         return str(given or "")
     said, error = guarded(given, *((agent,) if inspect.signature(given).parameters else ()))
     if error is not None:
-        raise ConfigError(
-            f"the instructions of {config.agent.__name__} could not be made: {type(error).__name__}: {error}"
-        ) from error
+        raise ConfigError(f"the instructions of {config.agent.__name__} could not be made: {sentence(error)}") from error
     return str(said or "")

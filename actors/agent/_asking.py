@@ -10,7 +10,7 @@ import trio
 from attrs import frozen
 
 from actors import events
-from actors._errors import ActorsError, ModelError
+from actors._errors import ModelError
 from actors._mailbox import Mailbox, Match
 from actors._waiters import guarded_async
 from actors.models._api import Model, Request
@@ -30,11 +30,6 @@ class Unanswered:
     """Why no model answered: what the last one raised, or None if the run was stopped while they were asked."""
 
     error: Exception | None
-
-
-def reason_of(error: BaseException) -> str:
-    """Why there is no answer, in one sentence: our own errors are worded, others need their type's name."""
-    return str(error) if isinstance(error, ActorsError) else f"{type(error).__name__}: {error}"
 
 
 class Asking:

@@ -66,8 +66,8 @@ def fold(state: State, mail: Sequence[Envelope], placeholders: Collection[str]) 
             fits = len(taken) < MOST and (size <= left or not taken)
             if not fits and place > must:
                 break
-            if size > left:
-                cuts.append((envelope.id, max(HEAD, _characters(text, left))))
+            if size > left and (head := max(HEAD, _characters(text, left))) < len(text):
+                cuts.append((envelope.id, head))
             left = max(0, left - size)
             taken.append(envelope)
         end = place + 1

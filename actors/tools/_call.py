@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from actors._errors import BadArguments, ToolError
+from actors._errors import ActorsError, leaves, sentence
 from actors._outcome import Outcome
 from actors._verdict import as_text
 from actors._waiters import guarded_async
@@ -75,7 +75,8 @@ def _too_long(tool: Tool) -> str:
 
 
 def _told(error: Exception, call: ToolCall) -> str:
-    if isinstance(error, BadArguments | ToolError):
+    """What the model reads: of a group, each of the errors in it."""
+    if isinstance(error, ActorsError):
         return str(error)
     log.info("tool %s (%s) raised\n%s", call.tool, call.id, as_text(error), extra={"call": call.id, "tool": call.tool})
-    return f"{type(error).__name__}: {error}"
+    return "; ".join(map(sentence, leaves(error)))
