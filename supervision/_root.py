@@ -27,7 +27,7 @@ from ._opening import Opener
 from ._place import Place
 from ._report import report as report_hung
 from ._router import Router
-from ._spec import ChildSpec, Factory, Supervisor
+from ._spec import ChildSpec, Factory, Supervisor, check_limits
 from ._succession import Succession
 from ._supervisor import SupervisorPlace
 from ._waits import Waits
@@ -111,6 +111,8 @@ class Root:
     def seat(self, spec: ChildSpec | Supervisor, parent: Place | None) -> Place:
         """Make the place of a child; it has its address from here on."""
         address = spec.name if parent is None else f"{parent.address}/{spec.name}"
+        if parent is None:
+            check_limits(address, self.limits, spec)  # those of a tree were held against each other when it was written
         context = parent.context.copy() if isinstance(parent, SupervisorPlace) else copy_context()
         place = (SupervisorPlace if isinstance(spec, Supervisor) else Place)(self, address, spec, parent, context)
         place.limit(self._limits_of(spec, parent))

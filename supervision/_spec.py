@@ -17,7 +17,8 @@ Factory = Callable[..., Actor] | Callable[..., Awaitable[object]]
 
 def check_name(kind: str, name: str) -> str:
     """The name, or ConfigError: it is one segment of an address, and `call_` is the runtime's prefix."""
-    if not SEGMENT_FORM.match(str(name)) or name.startswith("call_"):
+    given: object = name
+    if not isinstance(given, str) or not SEGMENT_FORM.match(given) or given.startswith("call_"):
         raise ConfigError(
             f"{kind} cannot be named {name!r}: write 1 to 64 of A-Z a-z 0-9 . _ - (not starting with call_, which is the runtime's)"
         )
@@ -41,13 +42,14 @@ def check_factory(name: str, factory: object) -> None:
     )
 
 
-def _narrower(name: str, above: Limits | None, below: Limits | None) -> None:
-    """ConfigError if limits below widen the ones above."""
-    if above is not None and below is not None:
-        try:
-            above.narrow(below)
-        except ConfigError as error:
-            raise ConfigError(f"{name}: {error}") from None
+def check_limits(path: str, above: Limits | None, spec: "ChildSpec | Supervisor") -> None:
+    """ConfigError, with the path, if the limits of a spec or of one below it widen the ones above."""
+    try:
+        here = spec.limits if above is None or spec.limits is None else above.narrow(spec.limits)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    for child in spec.children if isinstance(spec, Supervisor) else ():
+        check_limits(f"{path}/{child.name}", here or above, child)
 
 
 @frozen(init=False)
@@ -191,7 +193,7 @@ class Supervisor:
         _require(not twice, name, f"two children named {', '.join(twice)}", "a name once per supervisor")
         _require(strategy in get_args(Strategy), name, f"strategy={strategy!r}", "one_for_one, one_for_all or rest_for_one")
         for child in children:
-            _narrower(f"{name}/{child.name}", limits, child.limits)
+            check_limits(f"{name}/{child.name}", limits, child)
         _require(max_restarts >= 0, name, f"max_restarts={max_restarts!r}", "0 or more")
         _require(within > 0, name, f"within={within!r}", "seconds, more than 0")
         _require(restart in get_args(Restart), name, f"restart={restart!r}", "permanent, transient or temporary")
