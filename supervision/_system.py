@@ -65,7 +65,7 @@ class System:
         """
         self._root.admit_new()
         spec = ChildSpec(
-            factory, *args, name=name or self._root.new_name(), restart=restart, shutdown=shutdown, init_timeout=init_timeout,
+            factory, *args, name=self._root.new_name() if name is None else name, restart=restart, shutdown=shutdown, init_timeout=init_timeout,
             limits=limits, backoff=backoff, max_deliveries=max_deliveries,
         )  # fmt: skip
         place = self._root.seat(spec, None)
