@@ -4,20 +4,24 @@ Each example is drawn from one seed, the order of tasks too (`scheduled`). In a 
 when all is still, everything that the model predicts is compared. A failure names its seed and what was ordered:
 
     POSTROOM_SEED=1234 pytest tests/test_tree_model.py
+
+A run on a desk or in CI draws 200 examples, or as many as 45 seconds have room for; with POSTROOM_NIGHTLY=1 it draws 5,000.
 """
 
 import logging
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from math import inf
 from random import Random
 from typing import Any
 
 import pytest
 import trio
 from attrs import Factory, define
-from tree_model import Model, Node
-from tree_world import Hearing, Msg, Puppet, Spec, Watch, Watcher, World
+from tree_model import Model
+from tree_world import Hearing, Msg, Node, Puppet, Spec, Watch, Watcher, World
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors import ActorRef, AskFailed, Ended, Envelope, StartFailed
@@ -26,8 +30,8 @@ from supervision import ChildSpec, Supervisor, System, open_system
 
 STEPS = 200
 NIGHTLY = bool(os.environ.get("POSTROOM_NIGHTLY"))
-SEEDS = [int(os.environ["POSTROOM_SEED"])] if "POSTROOM_SEED" in os.environ else list(range(5000 if NIGHTLY else 150))
-CHUNK = 50
+SEEDS = [int(os.environ["POSTROOM_SEED"])] if "POSTROOM_SEED" in os.environ else list(range(5000 if NIGHTLY else 200))
+BUDGET = inf if NIGHTLY else 45  # seconds
 FATAL = ("crash", "finish", "stop_self", "spawn")
 
 
@@ -121,7 +125,9 @@ class Both:
             return self.order_fault(top, node)
         if node.doing is not None and node.doing.act == "block" and rng.random() < 0.4:
             self.note("release", node.address)
-            self.model.release(node)
+            self.model.answer(node.doing, "ok")
+            node.doing = None
+            self.model.settle()
             return (self.release, node.address)
         asks = [n for n, (mail, _scope) in self.pending.items() if n.startswith(f"{top.spec.name}.")]
         if asks and rng.random() < 0.15:
@@ -345,9 +351,11 @@ def _silent() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("first", SEEDS[::CHUNK])
-def test_whatever_happens_to_a_tree_happens_to_its_model(first: int) -> None:
+def test_whatever_happens_to_a_tree_happens_to_its_model() -> None:
     """Who lives, in which life; what was handled; who gets which answer; what is a dead letter; who hears of which end."""
-    for seed in SEEDS[SEEDS.index(first) :][:CHUNK]:
+    until = time.monotonic() + BUDGET
+    for seed in SEEDS:
         with scheduled(seed):
             trio.run(example, seed, clock=MockClock(autojump_threshold=0))
+        if time.monotonic() > until:  # a busy machine: what it had time for
+            break

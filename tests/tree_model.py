@@ -4,34 +4,15 @@ No tasks: each order is carried out to its end, on a clock that only hanging liv
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from attrs import define, field
-from tree_world import Msg, Spec
+from tree_world import Msg, Node, Spec
 
 SHUTDOWN, MOMENT, WITHIN = 1.0, 0.01, 5.0
 RESTARTED = {"permanent": ("Finished", "Failed", "Killed"), "transient": ("Failed", "Killed"), "temporary": ()}
 ANSWERS = {"odd": "Unhandled", "reject": "Rejected"}
 ENDINGS = {"finish": "Finished", "stop_self": "Stopped"}
-
-
-class Node:
-    """A place: what stays while lives come and go."""
-
-    def __init__(self, address: str, spec: Spec, parent: "Node | None") -> None:
-        self.address, self.spec, self.parent = address, spec, parent
-        self.life, self.up, self.asked, self.over, self.watched, self.untold = 0, False, False, False, False, ""
-        self.doing: Msg | None = None
-        self.mail: list[Msg] = []
-        self.kids: dict[str, Node] = {}
-        self.window: list[float] = []
-        self.stopped: set[str] = set()
-        self.reports: list[tuple[Node, int, str]] = []
-
-    def walk(self) -> "Iterator[Node]":
-        yield self
-        for kid in self.kids.values():
-            yield from kid.walk()
 
 
 @define(eq=False)
@@ -49,11 +30,12 @@ class Model:
     zombies: list[str] = field(factory=list)
     restarts: int = 0
 
-    def spawn(self, spec: Spec, parent: Node | None = None, above: str = "") -> bool:
-        node = Node(above + spec.name, spec, parent)
-        (self.tops if parent is None else parent.kids)[spec.name] = node
+    def spawn(self, spec: Spec, parent: Node | None = None, *, watched: bool = False) -> bool:
+        node = Node(spec.name if parent is None else f"{parent.address}/{spec.name}", spec, parent)
+        node.home(self.tops)[spec.name] = node
         if not self.begin(node):
             self.finish(node, "Failed")
+        node.watched = watched
         return node.up
 
     def stop(self, node: Node, mode: str = "now") -> None:
@@ -62,13 +44,6 @@ class Model:
             self.run(node)
             self.clock += SHUTDOWN if node.doing is not None else 0
         self.finish(node, self.end(node, "Killed" if mode == "kill" else "Stopped") if node.up else "Stopped")
-
-    def release(self, node: Node) -> None:
-        """A handler that waits returns."""
-        mail, node.doing = node.doing, None
-        if mail is not None:
-            self.answer(mail, "ok")
-        self.settle()
 
     def settle(self) -> None:
         while sum(self.run(node) + self.attend(node) for top in list(self.tops.values()) for node in list(top.walk())):
@@ -84,7 +59,9 @@ class Model:
         return any_
 
     def handle(self, node: Node, mail: Msg) -> None:
-        crash = mail.act == "crash" or (mail.act == "spawn" and not self.grow(node, mail.arg))
+        crash = mail.act == "crash"
+        if mail.act == "spawn":
+            crash = mail.arg in node.kids or not self.spawn(Spec(mail.arg), node, watched=True)
         if mail.act == "Ended":
             crash = node.spec.naive and mail.arg == "Failed"
             self.heard[node.address, mail.n] += [] if node.spec.naive else [mail.arg]
@@ -100,12 +77,6 @@ class Model:
         if crash or mail.act in ENDINGS:
             self.ended(node, ENDINGS.get(mail.act, "Failed"))
 
-    def grow(self, node: Node, name: str) -> bool:
-        grown = name not in node.kids and self.spawn(Spec(name), node, f"{node.address}/")
-        if grown:
-            node.kids[name].watched = True
-        return grown
-
     def answer(self, mail: Msg, what: str) -> None:
         if mail.ask and not mail.gone:
             self.asks[mail.n] = what
@@ -115,7 +86,7 @@ class Model:
         self.tell(node, node.untold and f"{node.untold}...")
         node.life, node.untold, node.stopped, node.reports = node.life + 1, "", set(), []
         node.window = [] if node.spec.strategy else node.window
-        if not all(self.spawn(spec, node, f"{node.address}/") for spec in node.spec.kids):
+        if not all(self.spawn(spec, node) for spec in node.spec.kids):
             self.end(node, "Failed")
         elif self.bad_starts[node.address]:
             self.bad_starts[node.address] -= 1
@@ -165,8 +136,8 @@ class Model:
         """The end for good."""
         if node.over:
             return
-        node.over, home = True, self.tops if node.parent is None else node.parent.kids
-        del home[node.spec.name]
+        node.over = True
+        del node.home(self.tops)[node.spec.name]
         if node.parent is not None and node.asked:
             node.parent.stopped.add(node.spec.name)
         for mail in node.mail:

@@ -1,6 +1,7 @@
 """The actors of `test_tree_model.py`, which do what their messages say, and the world they share."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import trio
@@ -36,6 +37,30 @@ class Msg:
     arg: str = ""
     ask: bool = False
     gone: bool = False
+
+
+class Node:
+    """A place: what stays while lives come and go."""
+
+    def __init__(self, address: str, spec: Spec, parent: "Node | None") -> None:
+        self.address, self.spec, self.parent = address, spec, parent
+        self.life, self.up, self.asked, self.over, self.watched, self.untold = 0, False, False, False, False, ""
+        self.doing: Msg | None = None
+        self.mail: list[Msg] = []
+        self.kids: dict[str, Node] = {}
+        self.window: list[float] = []
+        self.stopped: set[str] = set()
+        self.reports: list[tuple[Node, int, str]] = []
+
+    def home(self, tops: "dict[str, Node]") -> "dict[str, Node]":
+        """Where it has its name."""
+        return tops if self.parent is None else self.parent.kids
+
+    def walk(self) -> "Iterator[Node]":
+        """It and all below."""
+        yield self
+        for kid in self.kids.values():
+            yield from kid.walk()
 
 
 class Boom(Exception):
