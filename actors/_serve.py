@@ -27,7 +27,9 @@ from ._life import ANSWERS, Life, answer_in
 
 
 @disable_ki_protection
-async def live(life: Life, factory: Callable[..., Any], args: tuple[Any, ...], on_ready: Callable[[Life], None]) -> Finished | Stopped:
+async def live(
+    life: Life, factory: Callable[..., Any], args: tuple[Any, ...], on_ready: Callable[[Life], None]
+) -> Finished | Stopped:
     """Run a life to its orderly end: `Finished`, or `Stopped` after a drain. A crash raises; a stop cancels."""
     if is_actor_function(factory):
         context = life.actor = Actor()

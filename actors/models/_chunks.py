@@ -46,7 +46,7 @@ class _Call:
     name: str = ""
     arguments: list[str] = field(factory=list)
 
-    def take(self, id: str | None, name: str, arguments: str) -> None:  # noqa: A002  # the wire's word
+    def take(self, id: str | None, name: str, arguments: str) -> None:  # the wire's word
         self.id = self.id or id
         if name != self.name and not any(self.arguments):
             self.name += name  # a name may come in pieces, and be repeated behind them
@@ -116,7 +116,7 @@ class Accumulator:
         return last.pieces
 
     def _call(self, delta: Any) -> None:
-        index, id, function = getattr(delta, "index", None), _text(delta, "id"), getattr(delta, "function", None)  # noqa: A001
+        index, id, function = getattr(delta, "index", None), _text(delta, "id"), getattr(delta, "function", None)
         name, arguments = _text(function, "name"), _text(function, "arguments")
         whole = getattr(function, "arguments", None)
         if isinstance(whole, dict):  # a server that does not write JSON into JSON
@@ -127,14 +127,14 @@ class Accumulator:
             self._parts.append(found)
         found.take(id or None, name, arguments)
 
-    def _found(self, index: int | None, id: str) -> _Call | None:  # noqa: A002
+    def _found(self, index: int | None, id: str) -> _Call | None:
         calls = [part for part in self._parts if isinstance(part, _Call) and (index is None or part.index == index)]
         same = [call for call in calls if id and call.id == id]
         found = same or calls
         return found[-1] if found else None
 
 
-def _begins(last: _Call, id: str, name: str) -> bool:  # noqa: A002
+def _begins(last: _Call, id: str, name: str) -> bool:
     """Whether a delta that could go on with `last` begins another call instead."""
     if not name:
         return False
