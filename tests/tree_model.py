@@ -4,15 +4,13 @@ No tasks: each order is carried out to its end, on a clock that only hanging liv
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 
 from attrs import define, field
 from tree_world import Msg, Node, Spec
 
 SHUTDOWN, MOMENT, WITHIN = 1.0, 0.01, 5.0
 RESTARTED = {"permanent": ("Finished", "Failed", "Killed"), "transient": ("Failed", "Killed"), "temporary": ()}
-ANSWERS = {"odd": "Unhandled", "reject": "Rejected"}
-ENDINGS = {"finish": "Finished", "stop_self": "Stopped"}
+ANSWERS, ENDINGS = {"odd": "Unhandled", "reject": "Rejected"}, {"finish": "Finished", "stop_self": "Stopped"}
 
 
 @define(eq=False)
@@ -59,9 +57,8 @@ class Model:
         return any_
 
     def handle(self, node: Node, mail: Msg) -> None:
-        crash = mail.act == "crash"
-        if mail.act == "spawn":
-            crash = mail.arg in node.kids or not self.spawn(Spec(mail.arg), node, watched=True)
+        grown = mail.act == "spawn" and mail.arg not in node.kids and self.spawn(Spec(mail.arg), node, watched=True)
+        crash = mail.act == "crash" or (mail.act == "spawn" and not grown)
         if mail.act == "Ended":
             crash = node.spec.naive and mail.arg == "Failed"
             self.heard[node.address, mail.n] += [] if node.spec.naive else [mail.arg]
@@ -100,8 +97,7 @@ class Model:
         mail = node.doing
         if mail is not None and mail.act == "hang":
             self.zombies.append(node.address)
-            self.clock += MOMENT + (0 if exit == "Killed" else SHUTDOWN)
-            exit = "Killed"
+            self.clock, exit = self.clock + MOMENT + SHUTDOWN * (exit != "Killed"), "Killed"
         began, latest, order = self.clock, self.clock, [spec.name for spec in node.spec.kids]
         for kid in sorted(node.kids.values(), key=lambda kid: -order.index(kid.spec.name) if order else 0):
             self.clock = self.clock if node.spec.strategy else began
@@ -157,21 +153,18 @@ class Model:
         before = len(boss.reports)
         while boss.up and boss.reports:
             kid, life, exit = boss.reports.pop(0)
-            if kid.over or kid.life != life or kid.up:
-                continue
-            if exit not in RESTARTED[kid.spec.restart]:
-                self.finish(kid, exit)
-            elif self.allows(boss):
+            current, again = not kid.over and kid.life == life and not kid.up, exit in RESTARTED[kid.spec.restart]
+            if current and again and self.allows(boss):
                 self.regroup(boss, kid)
-            else:
+            elif current:
                 self.finish(kid, exit)
-                self.ended(boss, "Failed")
+                if again:
+                    self.ended(boss, "Failed")
         return before > 0
 
     def regroup(self, boss: Node, ended: Node) -> None:
-        place = boss.spec.kids.index(ended.spec)
-        last = place + 1 if boss.spec.strategy == "one_for_one" else None
-        group: Sequence[Spec] = boss.spec.kids[0 if boss.spec.strategy == "one_for_all" else place : last]
+        all_, at = boss.spec.kids, boss.spec.kids.index(ended.spec)
+        group = {"one_for_one": all_[at : at + 1], "one_for_all": all_, "rest_for_one": all_[at:]}[boss.spec.strategy]
         for kid in [boss.kids[spec.name] for spec in reversed(group) if spec.name in boss.kids]:
             if kid.up and kid.spec.restart == "temporary":
                 self.stop(kid)
