@@ -156,6 +156,7 @@ class Lives:
     async def _end(self, place: Place, life: Life, exit: Exit) -> None:
         """Steps 3 to 9, in the life's own task."""
         life.failure = exit if isinstance(exit, Failed) else None
+        place.status = Status.STOPPING
         if place.outlives(exit):
             self.bury(place, life, exit)
             return

@@ -130,6 +130,8 @@ def _at_rest(place: Any) -> bool:
         return not place.session.busy or place.state.status is Status.PAUSED
     if place.kind == "call":
         return False
+    if place.status is not Status.IDLE:
+        return False
     if place.kind == "supervisor":
         return not place.reports
-    return place.life is not None and place.life.ready and place.life.mail is None and place.mailbox.unread_count() == 0
+    return place.life is not None and place.life.mail is None and place.mailbox.unread_count() == 0
