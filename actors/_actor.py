@@ -49,7 +49,9 @@ class Actor:
     def _alive(self) -> Life:
         life = self._life if self._life is not None else current.get()
         if not isinstance(life, Life):
-            raise ActorsError(f"{type(self).__name__} is not running: spawn it first (`await system.spawn({type(self).__name__})`)")
+            raise ActorsError(
+                f"{type(self).__name__} is not running: spawn it first (`await system.spawn({type(self).__name__})`)"
+            )
         return life
 
     @property
@@ -104,7 +106,9 @@ class Actor:
         life.runtime.unwatch(life, ref.address)
 
     async def receive(
-        self, match: Callable[[Envelope], bool] | type | None = None, timeout: float | None = None  # noqa: ASYNC109  # a value, not a scope
+        self,
+        match: Callable[[Envelope], bool] | type | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  # a value, not a scope
     ) -> Envelope | None:
         """Take one message out of turn, inside a handler; None when `timeout` seconds pass first.
 
@@ -125,4 +129,3 @@ class Actor:
     def send_after(self, seconds: float, body: object) -> Timer:
         """Send `body` to oneself in `seconds`; gone with this life. Cancel it through the `Timer`."""
         return self._alive().send_after(seconds, body)
-

@@ -90,7 +90,9 @@ def handlers_of(owner: type, own: Mapping[str, tuple[type, ...]]) -> dict[type, 
             continue
         for kind in kinds:
             if kind in table:
-                raise TypeError(f"{owner.__qualname__} has two handlers for {kind.__qualname__}: {table[kind]} and {name}; keep one")
+                raise TypeError(
+                    f"{owner.__qualname__} has two handlers for {kind.__qualname__}: {table[kind]} and {name}; keep one"
+                )
             table[kind] = name
     return {kind: getattr(owner, name) for kind, name in table.items()}
 

@@ -103,12 +103,16 @@ class Mailbox:
         self.closed = False  # set by the runtime when its owner accepts no more
         self.on_accept: Callable[[Envelope], object] | None = None
         self.cursor = 0  # the bound's mail cursor; move it with `advance`, or, as the actor's loop does, by one
-        self.disturbed = False  # the next envelope to handle is not simply the one behind the cursor, or somebody waits for room
+        self.disturbed = (
+            False  # the next envelope to handle is not simply the one behind the cursor, or somebody waits for room
+        )
         self._log: list[Envelope] = []
         self._base = 0  # seq of the last trimmed envelope
         self._last = 0
         self._control = 0
-        self._orders: list[int] | None = []  # seqs of control that is unread, or not past the mail cursor; None: control is mail like any other
+        self._orders: (
+            list[int] | None
+        ) = []  # seqs of control that is unread, or not past the mail cursor; None: control is mail like any other
         self._ahead: set[int] | None = None  # handled although older mail is unread
         self._urgent = 0
         self._own: list[int] = []  # seqs in the places of a person's interrupts
