@@ -90,8 +90,8 @@ class Mailbox:
     """
 
     __slots__ = (
-        "_ahead", "_base", "_control", "_duplicates", "_last", "_log", "_orders", "_own", "_reader", "_refused", "_room",
-        "_urgent", "_waiters", "_window", "address", "capacity", "closed", "cursor", "disturbed", "max_hops", "on_accept",
+        "_ahead", "_base", "_control", "_duplicates", "_last", "_log", "_orders", "_own", "_reader", "_refused",
+        "_urgent", "_waiters", "_window", "address", "capacity", "closed", "cursor", "disturbed", "max_hops", "on_accept", "room",
     )  # fmt: skip
 
     def __init__(self, address: str = "mailbox", capacity: int = 256) -> None:
@@ -104,7 +104,7 @@ class Mailbox:
         self.on_accept: Callable[[Envelope], object] | None = None
         self.cursor = 0  # the bound's mail cursor; move it with `advance`, or, as the actor's loop does, by one
         self.disturbed = (
-            False  # the next envelope to handle is not simply the one behind the cursor, or somebody waits for room
+            False  # the next envelope to handle is not simply the one behind the cursor
         )
         self._log: list[Envelope] = []
         self._base = 0  # seq of the last trimmed envelope
@@ -119,7 +119,7 @@ class Mailbox:
         self._window = Window(WINDOW * capacity)
         self._reader: trio.lowlevel.Task | None = None
         self._waiters: list[Waiter] = []
-        self._room: deque[Pending] | None = None
+        self.room: deque[Pending] | None = None
         self._duplicates = 0
         self._refused = 0
 
@@ -244,6 +244,10 @@ class Mailbox:
         Cancelled while it waits: nothing was kept. Raises `MailboxFull` when the time is over.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
+        pending = Pending(trio.lowlevel.current_task(), lambda: self.accept(body, sender, **how))
+        plain = how.get("id") is None and how.get("priority", NORMAL) is NORMAL
+        if self.room and plain and seconds > 0 and not isinstance(body, (Control, *ALWAYS_ACCEPTED)):
+            return await self._queue(seconds, pending)  # it is full, or nobody would wait
         try:  # while others wait it is full, so nobody is overtaken but by what is always accepted
             receipt = self.accept(body, sender, **how)
         except MailboxFull:
@@ -253,29 +257,29 @@ class Mailbox:
         else:
             await trio.lowlevel.cancel_shielded_checkpoint()
             return receipt
-        return await self._queue(seconds, Pending(trio.lowlevel.current_task(), lambda: self.accept(body, sender, **how)))
+        return await self._queue(seconds, pending)
 
     @enable_ki_protection
     async def _queue(self, seconds: float, pending: Pending) -> Receipt:
-        room = self._room = self._room if self._room is not None else deque()
+        room = self.room = self.room if self.room is not None else deque()
         room.append(pending)
-        self.disturbed = True
         with trio.move_on_after(seconds):
             receipt: Receipt = await wait(lambda: room.remove(pending) if pending in room else None)
             return receipt
         self._refused += 1
         raise MailboxFull(address=self.address, unread=self.unread_count(), capacity=self.capacity)
 
-    def _let_in(self) -> None:
-        while self._room and not self._full():
-            self._room.popleft().settle()
+    def let_in(self) -> None:
+        """Accept the sends that wait for room, while there is some."""
+        while self.room and not self._full():
+            self.room.popleft().settle()
 
     @enable_ki_protection
     def close(self, refusal: Callable[[], Exception]) -> None:
         """Accept nothing more; whoever waits for room is refused now."""
         self.closed = True
-        while self._room:
-            self._room.popleft().refuse(refusal())
+        while self.room:
+            self.room.popleft().refuse(refusal())
 
     # -------------------------------------------------------------- reading
     def unread(self, cursor: int) -> Sequence[Envelope]:
@@ -343,8 +347,8 @@ class Mailbox:
         if self._orders:
             low = min(self.cursor, self._control)
             self._orders = [seq for seq in self._orders if seq > low]
-        if self._room:
-            self._let_in()
+        if self.room:
+            self.let_in()
 
     @enable_ki_protection
     def trim(self, cursor: int) -> None:
@@ -353,8 +357,8 @@ class Mailbox:
         if gone > 0:
             del self._log[:gone]
             self._base += gone
-            if self._room:
-                self._let_in()
+            if self.room:
+                self.let_in()
 
     def unread_count(self) -> int:
         """How many envelopes the bound counts now."""

@@ -1,7 +1,7 @@
 """What a plain actor handles next.
 
 In the usual case that is the envelope behind the cursor, and the actor's loop takes a slice of up to 64 of them and
-moves the cursor itself. Three things disturb that, and while one holds (`Mailbox.disturbed`) envelopes are taken one
+moves the cursor itself. Two things disturb that, and while one holds (`Mailbox.disturbed`) envelopes are taken one
 by one, by this table:
 
     an unread interrupt                     it goes first; the envelopes it overtook stay unread
@@ -9,7 +9,6 @@ by one, by this table:
     an envelope handled ahead of its turn   (an interrupt, or what a `receive` in a handler took) is passed over when the
                                             cursor comes to it; it is remembered here and does not count as unread
     a stop                                  nothing more is begun: the loop's next wait ends it
-    senders waiting for room                are let in after each envelope instead of after each batch
 """
 
 from collections.abc import Sequence
@@ -81,8 +80,8 @@ class ActorMailbox(Mailbox):
     def set_aside(self, envelope: Envelope) -> None:
         """A handler took it with the message in progress: it counts as handled, and `put_back` is possible until that one is."""
         self._count(envelope)
-        if self._room:
-            self._let_in()
+        if self.room:
+            self.let_in()
 
     @enable_ki_protection
     def put_back(self, envelope: Envelope) -> None:
@@ -113,10 +112,10 @@ class ActorMailbox(Mailbox):
         else:
             del self._log[: cursor - self._base]
         self._base = cursor
+        if self.room:
+            self.let_in()
         if self.disturbed:
-            if self._room:
-                self._let_in()
-            self.disturbed = bool(self._urgent or self._ahead or self._room)
+            self.disturbed = bool(self._urgent or self._ahead)
         return self._last != cursor
 
     @enable_ki_protection

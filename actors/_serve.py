@@ -57,7 +57,7 @@ def is_actor_function(factory: Callable[..., Any]) -> bool:
 
 
 @disable_ki_protection
-async def _serve(life: Life, actor: Actor, table: dict[type, Handler]) -> None:  # noqa: C901  # one loop: a call costs per message
+async def _serve(life: Life, actor: Actor, table: dict[type, Handler]) -> None:  # noqa: C901, PLR0912  # one loop: a call costs per message
     """The message loop. Its own frame is unprotected, so that a Ctrl-C lands in handlers; all that changes state is protected."""
     box = life.box
     envelope: Envelope
@@ -88,6 +88,8 @@ async def _serve(life: Life, actor: Actor, table: dict[type, Handler]) -> None: 
                     life.taken = None
                     break
                 box.cursor = envelope.seq
+                if box.room:
+                    box.let_in()
         except (*ANSWERS, BaseExceptionGroup) as error:
             answer = answer_in(error)
             if answer is None:

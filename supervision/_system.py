@@ -23,7 +23,6 @@ from actors.tools._worker import importing_main
 
 from ._dead import DeadLetters
 from ._held import LoopWatch
-from ._lives import Lives
 from ._portal import Portal
 from ._report import report
 from ._root import Root
@@ -180,7 +179,7 @@ class _Opening(AbstractAsyncContextManager[System]):
         self._root = Root(name, store, limits, hard_deadline)
         self._manager = trio.open_nursery()
         self._clock = trio.CancelScope(shield=True)
-        self._watch = LoopWatch(Lives.run.__code__)
+        self._watch = LoopWatch()
 
     @enable_ki_protection
     async def __aenter__(self) -> System:
