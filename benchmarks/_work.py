@@ -21,7 +21,7 @@ class Total:
 
 ADD = Add(1)
 TOTAL = Total()
-BURST = 200  # sends before a sender lets others run
+BURST = 64  # sends before a sender lets others run: what a reader of ours takes between two checkpoints
 CAPACITY = 256  # of every bounded mailbox, channel and queue
 SENDERS = 100  # of `fan_in`
 RECEIVERS = 100  # of `tell_idle`
