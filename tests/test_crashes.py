@@ -12,7 +12,7 @@ from cast import Add, Boom, Crash, Sleep, Worker
 from trio.testing import wait_all_tasks_blocked
 
 from actors import Actor, ActorCrashed, ActorRef, Ended, Failed, Fenced, RestartIntensityExceeded, Status, Stopped, handle
-from supervision import ChildSpec, Supervisor, System, _router, open_system
+from supervision import ChildSpec, Supervisor, System, _hub, _router, open_system
 
 pytestmark = pytest.mark.virtual_time
 
