@@ -310,7 +310,7 @@ class Mailbox:
     async def _arrival(self, cursor: int, match: Match | None) -> None:
         waiter = self.watch_for(cursor, match, trio.lowlevel.current_task())
         try:
-            await wait(lambda: None)
+            await wait(lambda: self.forget(waiter))  # at once: mail of the same instant would wake the task twice
         finally:
             self.forget(waiter)
 

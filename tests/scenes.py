@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import define, field
+from trio.testing import wait_all_tasks_blocked
 
 from actors import Agent, CallRecord, Envelope, Mailbox, ResultsItem, SessionRecord, ToolContext, UserItem, tool
 from actors.events import AnyEvent
@@ -132,6 +133,14 @@ class Scene:
     async def record(self) -> SessionRecord:
         """The session as it is kept."""
         return await self.session.record()
+
+    def status(self) -> str:
+        """The session's status, as a word."""
+        return self.session.status.value
+
+    async def settled(self) -> None:
+        """Let everybody do what can be done now, without any time passing."""
+        await wait_all_tasks_blocked()
 
     async def idle(self) -> None:
         """Wait until nothing runs."""

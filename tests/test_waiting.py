@@ -291,3 +291,15 @@ def test_a_ctrl_c_in_a_readers_predicate_reaches_the_main_task_and_tears_nothing
         trio.run(main)
     assert caught.group_contains(KeyboardInterrupt)
     assert sorted(map(str, seen)) == ["1", "[1]", "[1]", "ctrl-c"]
+
+
+async def test_mail_of_the_instant_in_which_a_wait_is_cancelled_is_kept_and_its_sender_told() -> None:
+    """A wait whose time is over is over at once, also before its task has run: nobody wakes it twice."""
+    box = Mailbox()
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(box.receive, 0)
+            await wait_all_tasks_blocked()
+            scope.cancel()
+            assert box.send_nowait("hello", sender=BOT).seq == 1
+    assert bodies(box.unread(0)) == ["hello"]

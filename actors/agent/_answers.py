@@ -4,6 +4,7 @@ An ask waits for the first answer (an assistant item without calls) whose commit
 together share it. Others wait for the end of the run. Whoever waits when a run ends without an answer hears why.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import outcome
@@ -41,12 +42,12 @@ class Answers:
     def answered(self, cursor: int, text: str) -> None:
         """The session gave a final answer after reading its mail up to `cursor`."""
         self.last, self.ended, self._said = text, None, True
-        self._settle(cursor, outcome.Value(text))
+        self._settle(cursor, lambda: outcome.Value(text))
 
     def run_over(self, cursor: int, status: Status, why: str) -> None:
         """A run ended; asks that it read and did not answer fail."""
         self.ended = None if self._said else RunFailed(status=status, reason=why)
-        self._settle(cursor, outcome.Error(RunFailed(status=status, reason=why)))
+        self._settle(cursor, lambda: outcome.Error(RunFailed(status=status, reason=why)))
         self._end_runs(status, why)
         self._said = False
 
@@ -60,15 +61,14 @@ class Answers:
 
     def over(self, status: Status, why: str) -> None:
         """There will be no more answers."""
-        self._settle(2**63, outcome.Error(RunFailed(status=status, reason=why)))
+        self._settle(2**63, lambda: outcome.Error(RunFailed(status=status, reason=why)))
         self._end_runs(status, why)
 
-    def _settle(self, cursor: int, result: Any) -> None:
+    def _settle(self, cursor: int, result: Callable[[], Any]) -> None:
         due = [entry for entry in self._asks if entry[0] <= cursor]
         self._asks = [entry for entry in self._asks if entry[0] > cursor]
         for _, task in due:
-            fresh = outcome.Error(RunFailed(**vars(result.error))) if isinstance(result, outcome.Error) else result
-            trio.lowlevel.reschedule(task, fresh)
+            trio.lowlevel.reschedule(task, result())  # each its own: an outcome is unwrapped once, an error has one traceback
 
     def _end_runs(self, status: Status, why: str) -> None:
         runs, self._runs = self._runs, []

@@ -13,7 +13,7 @@ import trio
 from attrs import evolve
 
 from actors import events
-from actors._envelope import Control, Envelope, StopRun, ToolCallFinished
+from actors._envelope import Control, Envelope, Resume, StopRun, ToolCallFinished
 from actors._errors import ConfigError, ModelError, TranscriptInvalid
 from actors._exit import Status
 from actors._inherit import Inherit
@@ -286,7 +286,9 @@ class Session:
         """Whether a run is in progress, or unread mail is about to start one."""
         return (
             self.turn.phase is not Phase.IDLE
+            or self.state.status in {Status.RUNNING, Status.WAITING}  # or its end is being committed
             or self.turn.retrying
+            or (self.state.status is Status.FAILED and any(map(_resumes, self.box.unread(self.state.control_cursor))))
             or any(self.turn.may_wake(each, self.state) for each in self._mail())
         )
 
@@ -299,6 +301,10 @@ class Session:
 
     def _emit(self, kind: Callable[..., Any], **facts: Any) -> None:
         self.home.emit(kind, session=self.state.id, run=self.state.run, turn=self.state.turn, **facts)
+
+
+def _resumes(envelope: Envelope) -> bool:
+    return isinstance(envelope.body, Control) and isinstance(envelope.body.action, Resume)
 
 
 def _fetched(row: CallRecord) -> tuple[str, ...]:

@@ -113,6 +113,8 @@ class Turn:
 
     def may_wake(self, envelope: Envelope, state: State) -> bool:
         """Whether this unread envelope begins a run, or keeps one going."""
+        if isinstance(envelope.body, Control):
+            return False
         if state.status is Status.FAILED:
             return isinstance(envelope.sender, FromUser) and envelope.seq > max(state.floor, state.mail_cursor)
         if self.wrapped_up and self.phase is Phase.ANSWERED:

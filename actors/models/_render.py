@@ -172,7 +172,9 @@ def user_text(
         and isinstance(mail[0].sender, FromUser)
         and mail[0].id not in already_read
     ):
-        return _words(mail[0], cuts.get(mail[0].id))
+        words = _words(mail[0], cuts.get(mail[0].id))
+        if words.strip():  # providers refuse a blank turn; a header says that somebody said nothing
+            return words
     blocks = [NUDGES[nudge]] if nudge else []
     blocks += [mail_block(envelope, already_read=envelope.id in already_read, shown=cuts.get(envelope.id)) for envelope in mail]
     if waiting:
