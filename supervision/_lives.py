@@ -301,9 +301,8 @@ class Lives:
             self.runtime.succession.finish(place, Stopped(reason))
             return
         place.status = Status.STOPPING
-        if mode == "drain" and life.ready and place.kind == "actor":
+        if mode == "drain" and life.ready and place.drain():
             life.draining = True
-            place.mailbox.nudge()
             self._clocks[life] = self.runtime.deadlines.after(
                 place.spec.shutdown, partial(self.request_stop, place, "now", "drained too long")
             )

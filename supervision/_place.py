@@ -154,6 +154,13 @@ class Place:
         self.attempts += 1
         return None if self.attempts > backoff.max_attempts else backoff.delay(self.attempts, draw)
 
+    def drain(self) -> bool:
+        """Begin to handle what was accepted and nothing more; False if there is no such thing here."""
+        if self.kind != "actor":
+            return False
+        self.mailbox.nudge()
+        return True
+
     def outlives(self, exit: Exit) -> bool:  # noqa: ARG002  # a session's does
         """Whether this end of a life ends nothing but the life: children run on, no goodbye is said."""
         return False

@@ -158,7 +158,7 @@ class Root:
         most = None if parent.limits is None else parent.limits.max_children
         if isinstance(most, int) and len(parent.children or ()) >= most:
             raise LimitExceeded(f"{parent.address} has {most} live children, as many as max_children allows; stop one first")
-        place = self.seat(ChildSpec(factory, *args, name=name or self.new_name(), **how), parent)
+        place = self.seat(ChildSpec(factory, *args, name=self.new_name() if name is None else name, **how), parent)
         with waiting(self, place.address):
             await self.lives.start(place)
         self.watches.add(place, parent)

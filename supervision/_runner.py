@@ -6,11 +6,13 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
+from inspect import isawaitable
 from typing import Any, TypeVar, overload
 
 import outcome
 import trio
 
+from actors._actor import Actor
 from actors._envelope import UserMessage
 from actors._errors import ConfigError
 from actors._exit import Exit
@@ -79,6 +81,10 @@ def run(
         job, options = partial(_answer, target, message, options), {}
     elif message is not None:
         raise ConfigError(f"only an Agent class is run with a message, not {target!r}")
+    elif isinstance(target, type) and issubclass(target, Actor):
+        raise ConfigError(
+            f"an actor is run with a name; write run(ChildSpec({target.__name__}, ..., name={target.__name__.lower()!r}))"
+        )
     elif isinstance(target, Supervisor | ChildSpec):
         job = partial(_until_it_ends, target)
     elif callable(target):
@@ -152,4 +158,7 @@ async def _inside(
         system.on_hung(signals.hung)
         if on_event is not None:
             system.listen(on_event)
-        return await job(system)
+        done = job(system)
+        if not isawaitable(done):
+            raise ConfigError(f"run takes an async function of the system, but {job!r} returned {done!r}; write `async def`")
+        return await done

@@ -240,8 +240,10 @@ class SessionPlace(Place):
 
     def _body(self, body: object) -> UserMessage | AgentMessage:
         if isinstance(body, str):
-            return UserMessage(body)
+            body = UserMessage(body)
         if isinstance(body, UserMessage | AgentMessage):
+            if not body.text.strip() and not getattr(body, "media", ()):
+                raise ConfigError(f"an empty message to {self.address} was refused; write some words, or attach media")
             return body
         hint = "; only the runtime sends these" if isinstance(body, RUNTIME_BODIES) else ""
         raise TypeError(
@@ -268,6 +270,11 @@ class SessionPlace(Place):
                 with trio.CancelScope(shield=True):
                     await self.session.close(final=not self.runtime.closing)
         return Stopped()
+
+    def drain(self) -> bool:
+        """Let the run in progress, or about to start, come to its end; there is nothing to let end at rest."""
+        self.session.draining = self.session.busy
+        return self.session.draining
 
     def outlives(self, exit: Exit) -> bool:
         """A crash of the loop is no end: the calls run on, the agent is kept, the next life goes on from the last commit."""

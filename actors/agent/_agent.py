@@ -50,6 +50,11 @@ class Agent(Actor):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if cls.__handled__:
+            raise ConfigError(
+                f"{cls.__name__}.{next(iter(cls.__handled__))}: an agent's mail goes to its model; in this version only a plain Actor "
+                "has @handle methods: put it there, and write to that actor from a tool"
+            )
         cls.__tools__ = tools_of(cls, cls.tools)
 
 
@@ -170,6 +175,8 @@ def _models(agent: type[Agent], options: Mapping[str, Any]) -> tuple[Model, ...]
             f'{agent.__name__} has no model; write `model = "openai:gpt-5.2"` in the class, or give model= when it is opened'
         )
     listed = given if isinstance(given, list | tuple) else (given,)
+    if not listed:
+        raise ConfigError(f"{agent.__name__}: found model={given!r}; write at least one model, such as 'openai:gpt-5.2'")
     return tuple(resolve_model(each) if isinstance(each, str) else _model(agent, each) for each in listed)
 
 

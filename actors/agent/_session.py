@@ -66,6 +66,8 @@ class Session:
         self._instructions: str | None = None
         self._validator = Validator()
         self._to_cancel: tuple[str, str] | None = None
+        self.draining = False  # a stop waits until what was accepted is answered
+        self.drained = False
 
     # -------------------------------------------------------------- the loop
     async def run(self, life: Life, on_ready: Callable[[Life], None]) -> None:
@@ -79,7 +81,7 @@ class Session:
         if self.broken is not None:
             reason, self.broken = self.broken, None
             await self._fail(reason)
-        while True:
+        while not self.drained:
             await self._step()
 
     async def _born(self, life: Life) -> Agent:
@@ -107,6 +109,9 @@ class Session:
         return [envelope for envelope in self.box.unread(self.state.mail_cursor) if not isinstance(envelope.body, Control)]
 
     async def _wait(self, wait: Wait) -> None:
+        if self.draining and self.turn.phase is Phase.IDLE and self.state.status is not Status.PAUSED:
+            self.drained = True
+            return
         if self.turn.phase is Phase.ANSWERED and self.state.status is Status.RUNNING:
             await self._commit(Commit(status=Status.WAITING))
             self._emit(events.Waiting)
@@ -149,12 +154,13 @@ class Session:
 
     async def _apply(self, decide: Callable[[], Applied]) -> None:
         async with self.calls.ending:
+            about_to_run = self.busy
             applied = decide()
             await self._commit(applied.commit)
         self.calls.settled(applied.cancelled)
         if applied.stopped:
             await self._end("stopped")
-        elif applied.commit.floor is not None and not self.busy:
+        elif applied.commit.floor is not None and about_to_run and not self.busy:
             self.answers.run_over(applied.commit.floor, self.state.status, "the run was stopped before it began")
 
     # -------------------------------------------------------------- calls

@@ -1,0 +1,77 @@
+"""What somebody who had only read the README ran into."""
+
+import pytest
+import trio
+import trio.testing
+
+from actors import Actor, Agent, ConfigError, RunFailed, Stopped, handle
+from actors.models import ScriptedModel, say, slow
+from supervision import open_system
+
+
+class Clerk(Agent):
+    """A clerk."""
+
+
+async def test_a_drained_session_answers_what_it_had_accepted(autojump_clock: trio.testing.MockClock) -> None:
+    """`stop("drain")` of an agent must not cut off the answer it is giving."""
+    async with open_system() as system:
+        clerk = await system.open(Clerk, model=ScriptedModel([slow(1, say("one"))]))
+        async with trio.open_nursery() as nursery:
+            await clerk.send("hello")
+            answers: list[str] = []
+
+            async def listen() -> None:
+                answers.append(await clerk.wait_answer())
+
+            nursery.start_soon(listen)
+            await trio.sleep(0.5)
+            assert isinstance(await clerk.stop("drain"), Stopped)
+        assert answers == ["one"]
+
+
+async def test_stopping_a_run_that_is_not_there_keeps_the_last_answer(autojump_clock: trio.testing.MockClock) -> None:
+    """An order that hits nothing changes nothing."""
+    async with open_system() as system:
+        clerk = await system.open(Clerk, model=ScriptedModel([say("one")]))
+        await clerk.ask("hello")
+        await clerk.stop_run()
+        await trio.sleep(1)
+        assert await clerk.wait_answer() == "one"
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+async def test_an_empty_message_is_refused_before_anything_runs(text: str) -> None:
+    """A blank request is refused by every provider; the history must not keep one."""
+    async with open_system() as system:
+        clerk = await system.open(Clerk, model=ScriptedModel([]))
+        with pytest.raises(ConfigError, match="write some words"):
+            await clerk.send(text)
+        with pytest.raises(RunFailed, match="never ran"):
+            await clerk.wait_answer()
+
+
+async def test_an_empty_list_of_models_is_refused() -> None:
+    """It looks like a choice and is none."""
+    async with open_system() as system:
+        with pytest.raises(ConfigError, match="at least one model"):
+            await system.open(Clerk, model=[])
+
+
+def test_a_handler_on_an_agent_is_refused_when_the_class_is_made() -> None:
+    """Its mail goes to the model; a handler that is never called would be a trap."""
+    with pytest.raises(ConfigError, match="only a plain Actor"):
+
+        class Deaf(Agent):
+            """Deaf."""
+
+            @handle
+            async def note(self, message: int) -> None:
+                """Never called."""
+
+
+async def test_an_empty_name_is_refused() -> None:
+    """A name that was meant and is empty is a mistake of the caller's, not a wish for any name."""
+    async with open_system() as system:
+        with pytest.raises(ConfigError, match="cannot be named ''"):
+            await system.spawn(Actor, name="")
