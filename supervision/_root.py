@@ -172,8 +172,11 @@ class Root:
     # -------------------------------------------------------------- escalation and the end
     def to_the_root(self, error: BaseException | None) -> None:
         """A KeyboardInterrupt or SystemExit from a child: the system stops in order and raises it."""
-        if error is not None:
-            self.escalate(error)
+        if error is None:
+            return
+        self.escalate(error)
+        if self.closing and isinstance(error, KeyboardInterrupt):  # it landed in somebody's cleanup
+            self.cancel_everything()
 
     @enable_ki_protection
     def escalate(self, error: BaseException) -> None:
