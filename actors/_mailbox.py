@@ -103,9 +103,7 @@ class Mailbox:
         self.closed = False  # set by the runtime when its owner accepts no more
         self.on_accept: Callable[[Envelope], object] | None = None
         self.cursor = 0  # the bound's mail cursor; move it with `advance`, or, as the actor's loop does, by one
-        self.disturbed = (
-            False  # the next envelope to handle is not simply the one behind the cursor
-        )
+        self.disturbed = False  # the next envelope to handle is not simply the one behind the cursor
         self._log: list[Envelope] = []
         self._base = 0  # seq of the last trimmed envelope
         self._last = 0
