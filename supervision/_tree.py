@@ -122,12 +122,12 @@ def tells(root: Any) -> bool:
 def _tells(place: Any) -> bool:
     if place.kind == "call":
         return place.name in place.parent.state.live
-    return place.kind == "session"  # type: ignore[no-any-return]
+    return place.kind == "session" and place.session.running  # type: ignore[no-any-return]
 
 
 def _at_rest(place: Any) -> bool:
     if place.kind == "session":
-        return not place.session.busy or place.state.status is Status.PAUSED
+        return place.session.resting  # type: ignore[no-any-return]
     if place.kind == "call":
         return False
     if place.status is not Status.IDLE:

@@ -13,11 +13,13 @@ from actors import (
     FromActor,
     FromSession,
     FromSystem,
+    FromUser,
     Limits,
     ModelError,
     RunFailed,
     Sender,
     UserItem,
+    UserMessage,
     WakeKind,
 )
 from actors.models import Capabilities, Completion, ModelEvent, Request, Text, ToolCall, Usage, call, calls, fail, say, slow
@@ -246,10 +248,13 @@ async def test_one_huge_mail_shows_its_head_and_what_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n"])
-async def test_blank_words_are_shown_with_a_header(text: str) -> None:
-    """Nothing a person sends may stop the session; a provider refuses an empty turn."""
+async def test_blank_words_are_refused_and_where_they_come_all_the_same_shown_with_a_header(text: str) -> None:
+    """A provider refuses an empty turn: nothing that comes as mail may fail the run."""
     async with scene(say("ok")) as here:
-        assert await here.session.ask(text) == "ok"
+        with pytest.raises(ValueError, match="an empty message to s was refused"):
+            await here.session.send(text)
+        here.box.accept(UserMessage(text), FromUser())
+        await here.idle()
         assert here.words(0).startswith("[mail m-")
 
 

@@ -291,12 +291,22 @@ class Session:
     def busy(self) -> bool:
         """Whether a run is in progress, or unread mail is about to start one."""
         return (
-            self.turn.phase is not Phase.IDLE
-            or self.state.status in {Status.RUNNING, Status.WAITING}  # or its end is being committed
+            self.running
             or self.turn.retrying
             or (self.state.status is Status.FAILED and any(map(_resumes, self.box.unread(self.state.control_cursor))))
             or any(self.turn.may_wake(each, self.state) for each in self._mail())
         )
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is in progress, its last commit included."""
+        return self.turn.phase is not Phase.IDLE or self.state.status in {Status.RUNNING, Status.WAITING}
+
+    @property
+    def resting(self) -> bool:
+        """Whether nothing happens until somebody says something: no run, or a pause, and no order to be applied."""
+        ordered = any(isinstance(each.body, Control) for each in self.box.unread(self.state.control_cursor))
+        return not ordered and (not self.busy or self.state.status is Status.PAUSED)
 
     # -------------------------------------------------------------- commits and events
     async def _commit(self, commit: Commit) -> None:
