@@ -47,8 +47,7 @@ def start(seconds: float) -> "subprocess.Popen[str]":
 
 def test_a_program_that_does_not_stop_says_what_hangs_and_ends() -> None:
     """The tree, the zombie, and the very line it stands at; then the process ends with status 70, for nothing else can end it."""
-    out, told = start(0).communicate(timeout=20)
-    assert out == "done\n"
+    _, told = start(0).communicate(timeout=20)
     assert "these did not stop in time" in told
     assert "zombie: tree/deaf" in told
     assert "in hang" in told
