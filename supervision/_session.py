@@ -242,6 +242,8 @@ class SessionPlace(Place):
         if isinstance(body, str):
             body = UserMessage(body)
         if isinstance(body, UserMessage | AgentMessage):
+            if not body.text.strip() and not getattr(body, "media", ()):
+                raise ConfigError(f"an empty message to {self.address} was refused; write some words, or attach media")
             return body
         hint = "; only the runtime sends these" if isinstance(body, RUNTIME_BODIES) else ""
         raise TypeError(

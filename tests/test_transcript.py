@@ -49,7 +49,6 @@ INVALID: dict[str, tuple[list[Item], int, str]] = {
     "a blank answer": ([user("hi"), says(" \n")], 1, "words or calls"),
     "an answer of thinking alone": ([user("hi"), AssistantItem([Thinking("hm")], "m")], 1, "words or calls"),
     "an empty user item": ([UserItem()], 0, "text or media"),
-    "an empty user item": ([UserItem()], 0, "text or media"),
 }
 
 
