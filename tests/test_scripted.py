@@ -206,7 +206,7 @@ async def test_a_round_is_the_same_work_at_the_end_of_a_long_conversation() -> N
             await ask(model, Request("", tuple(transcript)))
         steps.append(counted[0])
         transcript += [asks(f"c{number}"), answers(f"c{number}")]
-    assert steps[10] == steps[-1] < 150
+    assert min(steps[10:60]) == min(steps[-50:]) < 150  # the least: a collection of garbage may call something in between
 
 
 @contextmanager
