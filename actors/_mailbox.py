@@ -180,7 +180,7 @@ class Mailbox:
             return known
         if permit is not None:
             priority = permit(priority)
-        if self.max_hops is not None and hops > self.max_hops:
+        if self.max_hops is not None and hops > self.max_hops and not isinstance(body, ALWAYS_ACCEPTED):
             self._refused += 1
             raise TooManyHops(address=self.address, hops=hops, max_hops=self.max_hops)
         if self._full():

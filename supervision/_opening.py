@@ -94,7 +94,8 @@ class Opener:
 
 def _check_live(place: Place, agent: type[Agent]) -> None:
     if not isinstance(place, SessionPlace):
-        raise ConfigError(f"{place.address} is a {place.kind} already; choose another id")
+        what = "an actor" if place.kind == "actor" else f"a {place.kind}"
+        raise ConfigError(f"{place.address} is {what} already; choose another id")
     if place.config.agent is not agent:
         raise ConfigError(f"{place.address} is a session of {place.config.agent.__name__} already; choose another id")
     refusal = place.refusal()

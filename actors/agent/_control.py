@@ -112,9 +112,12 @@ def close(turn: Turn, state: State, now: float) -> Applied:
     return Applied(commit, gone, stopped=running)
 
 
-def shutdown(turn: Turn, state: State, now: float) -> Applied:
-    """The system stops: calls that run end with it; the run does not, it goes on when the session is opened again."""
-    applied = _cutting(state, cut(turn, state, turn.began, "shutdown", now))
+def shutdown(turn: Turn, state: State, now: float, *, kept: bool) -> Applied:
+    """The system stops: calls that run end with it; the run does not, it goes on when the session is opened again.
+
+    Where the session is kept beyond the process, a call that has not begun yet begins then; where not, it never will.
+    """
+    applied = _cutting(state, cut(turn, state, turn.began if kept else state.live, "shutdown", now))
     return evolve(applied, commit=evolve(applied.commit, loop=False))
 
 

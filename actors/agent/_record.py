@@ -93,7 +93,8 @@ class Commit:
     loop: bool = True
 
 
-_PLAIN = ("mail_cursor", "control_cursor", "status", "run", "turn", "rounds", "hops", "floor", "failure")
+_CURSORS = ("mail_cursor", "control_cursor", "floor")  # they never move back
+_PLAIN = ("status", "run", "turn", "rounds", "hops", "failure")
 
 
 @define(eq=False)
@@ -124,17 +125,7 @@ class State:
 
     def apply(self, commit: Commit) -> None:
         """Take a commit over. Only a store calls it, once the commit is kept."""
-        if commit.amend is not None:
-            last = self.items[-1]
-            assert isinstance(last, UserItem)
-            self.items[-1] = last.amended(commit.amend)
-            self._told(commit.amend)
-        for item in commit.append:
-            self.items.append(item)
-            if isinstance(item, ResultsItem):
-                self.placeholders.update(result.call for result in item.results if isinstance(result.outcome, Placeholder))
-            elif isinstance(item, UserItem):
-                self._told(item)
+        self._grow(commit)
         for row in commit.calls:
             self.calls[row.id] = row
             if row.final:
@@ -146,9 +137,24 @@ class State:
             value = getattr(commit, name)
             if value is not None:
                 setattr(self, name, value)
+        for name in _CURSORS:
+            setattr(self, name, max(getattr(self, name), getattr(commit, name) or 0))
         if commit.stop is not None:
             self.stopped, self.floor, self.stopped_run = commit.stop, commit.stop.seq, self.run
         self.version += commit.loop
+
+    def _grow(self, commit: Commit) -> None:
+        if commit.amend is not None:
+            last = self.items[-1]
+            assert isinstance(last, UserItem)
+            self.items[-1] = last.amended(commit.amend)
+            self._told(commit.amend)
+        for item in commit.append:
+            self.items.append(item)
+            if isinstance(item, ResultsItem):
+                self.placeholders.update(result.call for result in item.results if isinstance(result.outcome, Placeholder))
+            elif isinstance(item, UserItem):
+                self._told(item)
 
     def _told(self, item: UserItem) -> None:
         """What this item told need not be remembered any more."""

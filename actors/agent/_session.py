@@ -57,6 +57,7 @@ class Session:
             config.wake_on,
             config.max_rounds,
             config.limits.max_calls,  # type: ignore[arg-type]  # all limits are set
+            config.limits.max_hops,  # type: ignore[arg-type]
             self.toolbox,
             self._attach,
             home.is_child,
@@ -144,7 +145,8 @@ class Session:
     async def close(self, *, final: bool) -> None:
         """This activation is over. `final`: so is the session; else the system stops, and what is kept can be opened again."""
         now = trio.current_time()
-        await self._apply(partial(close if final else shutdown, self.turn, self.state, now))
+        decide = close if final else partial(shutdown, kept=self.store.durable)
+        await self._apply(partial(decide, self.turn, self.state, now))
 
     # -------------------------------------------------------------- orders
     async def _orders(self) -> None:

@@ -67,6 +67,7 @@ class Turn:
     wake_on: Collection[WakeKind]
     max_rounds: int = 10
     max_calls: int = 4
+    max_hops: float = inf
     runtime: Collection[str] = ()  # the names of its system tools
     attach: Callable[[str], float | None] = field(default=lambda _tool: None)  # how long a tool's calls are waited for
     is_child: Callable[[str], bool] = field(default=lambda _session: False)
@@ -113,8 +114,8 @@ class Turn:
 
     def may_wake(self, envelope: Envelope, state: State) -> bool:
         """Whether this unread envelope begins a run, or keeps one going."""
-        if isinstance(envelope.body, Control):
-            return False
+        if isinstance(envelope.body, Control) or envelope.hops > self.max_hops:
+            return False  # what came too far is kept, and read with what wakes it
         if state.status is Status.FAILED:
             return isinstance(envelope.sender, FromUser) and envelope.seq > max(state.floor, state.mail_cursor)
         if self.wrapped_up and self.phase is Phase.ANSWERED:

@@ -29,7 +29,11 @@ class Store(Protocol):
     async def commit(self, state: State, commit: Commit) -> None:
         """Keep a commit, with the mail it sends, and apply it to `state`. Once begun it is not cancelled half-way.
 
+        A cursor never moves back, and mail up to the lower one is freed. At most one message of a commit may be of a kind that
+        can be refused (an agent's words); what tells of an end is always accepted.
+
         Raises:
+            ValueError: A cursor lies behind the newest mail; nothing was kept.
             VersionConflict: Another commit of the loop came first; nothing was kept.
             SendRefused: Mail of the commit was refused; nothing was kept.
             StoreError: The store could not; nothing was kept.

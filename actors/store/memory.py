@@ -1,15 +1,17 @@
 """The store of a process that keeps nothing: sessions live as long as it does."""
 
+from difflib import get_close_matches
+
 from actors._errors import RecipientStopped, StoreError, UnknownRecipient
 from actors._exit import Status, Stopped
-from actors._mailbox import Mailbox
+from actors._mailbox import ALWAYS_ACCEPTED, Mailbox
 from actors.agent._record import Commit, Draft, State
 
 
 class MemoryStore:
     """Sessions in memory. A commit runs without a checkpoint, so it is atomic among the tasks of the run."""
 
-    durable = False
+    durable: bool = False
 
     def __init__(self) -> None:
         self._states: dict[str, State] = {}
@@ -26,24 +28,25 @@ class MemoryStore:
         return self._states.get(session)
 
     async def commit(self, state: State, commit: Commit) -> None:
-        """Apply the commit; its mail first, since only mail can be refused."""
+        """Apply the commit; what can be refused first, then what cannot."""
+        box = self.mailbox(state.id)
+        if max(commit.mail_cursor or 0, commit.control_cursor or 0) > box.last:
+            raise ValueError(f"{state.id} has mail up to seq {box.last}; this commit's cursors lie behind that")
         self._send(commit.mail)
         state.apply(commit)
-        if commit.mail_cursor is not None:
-            box = self._boxes[state.id]
+        if commit.mail_cursor is not None or commit.control_cursor is not None:
             box.advance(state.mail_cursor, state.control_cursor)
             box.trim(min(state.mail_cursor, state.control_cursor))
-        elif commit.control_cursor is not None:
-            self._boxes[state.id].advance(0, state.control_cursor)
 
     def _send(self, drafts: tuple[Draft, ...]) -> None:
         for draft in drafts:
             if draft.to not in self._states:
-                raise UnknownRecipient(address=draft.to, near=())
+                raise UnknownRecipient(address=draft.to, near=tuple(get_close_matches(draft.to, self._states)))
             if self._states[draft.to].status is Status.STOPPED:
                 raise RecipientStopped(address=draft.to, exit=Stopped())
-        for draft in drafts:
-            self._boxes[draft.to].accept(draft.body, draft.sender, id=draft.id, priority=draft.priority, hops=draft.hops)
+        for draft in sorted(drafts, key=lambda each: isinstance(each.body, ALWAYS_ACCEPTED)):
+            box = self.mailbox(draft.to)
+            box.accept(draft.body, draft.sender, id=draft.id, priority=draft.priority, hops=draft.hops)
 
     def mailbox(self, session: str) -> Mailbox:
         """The session's mailbox."""
