@@ -149,10 +149,9 @@ class _Worker:
         """The worker's answer. Unless one comes, its process is dead when this returns, and what it had started."""
         if self.context is None:
             await self.opened.wait()
-        if not self._lives():
-            self.pid = await self._start(tool)
-        pid: int | None = self.pid
+        pid = self.pid
         try:
+            self.pid = pid = await self._ready(tool)
             told: bytes = await self._in_it(answer, job)
             pid = None
         except self.library.BrokenWorkerError as error:
@@ -163,7 +162,11 @@ class _Worker:
             _kill_session(pid)
         return told
 
-    async def _start(self, tool: str) -> int:
+    async def _ready(self, tool: str) -> int:
+        """The id of a process that answers: the one that idles, or a new one where that died meanwhile."""
+        if self._lives():
+            with suppress(self.library.BrokenWorkerError):
+                return int(await self._in_it(os.getpid))
         try:
             return int(await self._in_it(os.getpid))
         except self.library.BrokenWorkerError as error:
