@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from attrs import define, field
 from rich.console import Console
@@ -78,4 +79,5 @@ class Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Show one."""
         told = record.getMessage()
-        self._note(told if self._tracebacks else told.partition("\n")[0])
+        with suppress(BrokenPipeError):  # nobody reads any more: what is drawn next ends the run, a record ends nothing
+            self._note(told if self._tracebacks else told.partition("\n")[0])
