@@ -1,16 +1,22 @@
 """Limits: the tree's rules as data. `supervision` inherits, narrows and enforces them, at one place."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from attrs import asdict, fields, frozen
 
+from ._check import check_choice, check_number, check_whole, require
 from ._errors import ConfigError
 from ._inherit import INHERIT, Inherit
 
 Scope = Literal["own", "children", "subtree", "siblings", "all"]
 WakeKind = Literal["user", "tool", "parent", "child", "peer"]
 BREADTH: dict[str, int] = {"own": 0, "children": 1, "subtree": 2, "siblings": 3, "all": 4}
+LEAST = {  # with less, nothing would ever get in; 0 of the others forbids what they count
+    "max_unread": 1, "max_calls": 1, "max_hops": 0, "max_detached": 0, "max_watches": 0, "max_children": 0, "max_depth": 0,
+    "max_requests": 0, "max_tokens": 0,
+}  # fmt: skip
+UNBOUNDED = ("max_requests", "max_tokens", "max_cost")  # None is no bound
 
 
 @frozen(kw_only=True)
@@ -49,6 +55,12 @@ class Limits:
     max_tokens: int | Inherit | None = INHERIT
     max_cost: float | Inherit | None = INHERIT
 
+    def __attrs_post_init__(self) -> None:
+        for name in FIELDS:
+            value = getattr(self, name)
+            if value is not INHERIT and not (value is None and name in UNBOUNDED):
+                _check(name, value)
+
     def narrow(self, other: "Limits") -> "Limits":
         """These limits with `other`'s set ones below them.
 
@@ -61,7 +73,8 @@ class Limits:
                 continue
             if _wider(name, merged[name], value):
                 raise ConfigError(
-                    f"{name}={value!r} is wider than {name}={merged[name]!r} above it; a limit below may only be narrower"
+                    f"{name}={value!r} is wider than {name}={merged[name]!r} above it; a limit below may only be narrower: "
+                    "write that or less, or leave it out"
                 )
             merged[name] = value
         return Limits(**merged)
@@ -70,6 +83,21 @@ class Limits:
         """These limits, with `defaults` where nothing is set."""
         mine = asdict(self, recurse=False)
         return Limits(**{name: getattr(defaults, name) if value is INHERIT else value for name, value in mine.items()})
+
+
+def _check(name: str, value: Any) -> None:
+    if name in LEAST:
+        check_whole("Limits", name, value, LEAST[name])
+    elif name == "wake_on":
+        kinds = get_args(WakeKind)
+        holds = isinstance(value, Sequence) and not isinstance(value, str) and all(kind in kinds for kind in value)
+        require(holds, "Limits", f"wake_on={value!r}", f"a tuple of {', '.join(kinds)}")
+    elif name.endswith("_scope"):
+        check_choice("Limits", name, value, tuple(BREADTH))
+    elif name == "max_wait":
+        check_number("Limits", name, value, 0, above=True, unit="seconds")
+    else:
+        check_number("Limits", name, value, 0)
 
 
 def _wider(name: str, above: Any, below: Any) -> bool:
@@ -84,10 +112,10 @@ def _wider(name: str, above: Any, below: Any) -> bool:
     return below is None or below > above
 
 
+FIELDS = tuple(each.name for each in fields(Limits))
 MAX_WAIT = 300.0
 SESSION_DEFAULTS = Limits(
     max_unread=256, max_hops=16, max_wait=MAX_WAIT, mail_scope="subtree", interrupt_scope="children",
     wake_on=("user", "tool", "parent", "child"), max_calls=4, max_detached=16, max_watches=32, max_children=64, max_depth=8,
     max_requests=None, max_tokens=None, max_cost=None,
 )  # fmt: skip
-FIELDS = tuple(each.name for each in fields(Limits))

@@ -8,6 +8,7 @@ from typing import Any
 
 import trio
 
+from actors._actor import Actor
 from actors._envelope import (
     NORMAL,
     RUNTIME_BODIES,
@@ -185,7 +186,7 @@ class SessionPlace(Place):
     ref_type = SessionRef
 
     def __init__(self, runtime: Any, config: Config, state: State, store: Store, parent: Place | None) -> None:
-        spec = ChildSpec(config.agent, name=state.id.rpartition("/")[2], backoff=Backoff())
+        spec = ChildSpec(Actor, name=state.id.rpartition("/")[2], backoff=Backoff())  # what lives here is the loop, see `body`
         super().__init__(runtime, state.id, spec, parent, copy_context(), store.mailbox(state.id))
         self.config = config
         self.state = state

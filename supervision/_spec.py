@@ -6,12 +6,16 @@ from typing import Any, Literal, get_args
 from attrs import field, frozen
 
 from actors._actor import Actor
+from actors._check import check_choice, check_number, check_type, check_whole, require
 from actors._envelope import SEGMENT_FORM
 from actors._errors import ConfigError
 from actors._limits import Limits
+from actors.agent._agent import Agent
 
 Restart = Literal["permanent", "transient", "temporary"]
 Strategy = Literal["one_for_one", "one_for_all", "rest_for_one"]
+Budget = Literal["supervisor", "child"]
+AutoShutdown = Literal["never", "any", "all"]
 Factory = Callable[..., Actor] | Callable[..., Awaitable[object]]
 
 
@@ -25,21 +29,43 @@ def check_name(kind: str, name: str) -> str:
     return name
 
 
-def _require(holds: bool, name: str, found: str, write: str) -> None:
-    if not holds:
-        raise ConfigError(f"{name}: found {found}; write {write}")
-
-
 def check_factory(name: str, factory: object) -> None:
     """ConfigError unless the factory can be called afresh for each life."""
+    kind = type(factory).__name__
     if isinstance(factory, Actor):
         raise ConfigError(
-            f"{name}: found an instance of {type(factory).__name__}; an actor that may be started again is given as its class "
-            f"or a function that makes it: write {type(factory).__name__}, ... instead of {type(factory).__name__}(...)"
+            f"{name}: found an instance of {kind}; an actor that may be started again is given as its class or a function that "
+            f"makes it: write {kind}, ... instead of {kind}(...)"
         )
-    _require(
-        callable(factory), name, f"the factory {factory!r}", "an Actor class, a function that returns one, or an async function"
-    )
+    if isinstance(factory, type) and issubclass(factory, Agent):
+        raise ConfigError(
+            f"{name}: found the Agent {factory.__name__}, which runs as a session only; write `await system.open({factory.__name__}, "
+            f"session={name!r})`"
+        )
+    require(
+        callable(factory) and (not isinstance(factory, type) or issubclass(factory, Actor)), name, f"the factory {factory!r}",
+        "an Actor class, a function that returns one, or an async function",
+    )  # fmt: skip
+
+
+def check_budget(whose: str, max_restarts: object, within: object) -> None:
+    """ConfigError unless restarts can be counted by it."""
+    check_whole(whose, "max_restarts", max_restarts, 0)
+    check_number(whose, "within", within, 0, above=True, unit="seconds")
+
+
+def _check_common(spec: "ChildSpec | Supervisor") -> None:
+    """What a child and a supervisor have in common."""
+    name = spec.name
+    check_choice(name, "restart", spec.restart, get_args(Restart))
+    check_type(name, "significant", spec.significant, bool, "True or False")
+    what = "child" if isinstance(spec, ChildSpec) else "supervisor"
+    require(
+        not (spec.significant and spec.restart == "permanent"), name,
+        f"significant=True on a permanent {what}, whose end never counts", "restart='transient' or 'temporary'",
+    )  # fmt: skip
+    check_type(name, "backoff", spec.backoff, Backoff | None, "Backoff(...)")
+    check_type(name, "limits", spec.limits, Limits | None, "Limits(...)")
 
 
 def check_limits(path: str, above: Limits | None, spec: "ChildSpec | Supervisor") -> None:
@@ -93,17 +119,16 @@ class ChildSpec:
         max_deliveries: int = 1,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        check_name("a child", name)
-        check_factory(name, factory)
-        _require(restart in get_args(Restart), name, f"restart={restart!r}", "permanent, transient or temporary")
-        _require(shutdown >= 0, name, f"shutdown={shutdown!r}", "seconds, 0 or more")
-        _require(init_timeout > 0, name, f"init_timeout={init_timeout!r}", "seconds, more than 0")
-        _require(max_deliveries >= 1, name, f"max_deliveries={max_deliveries!r}", "1 or more")
-        _require(not (significant and restart == "permanent"), name, "significant=True on a permanent child, whose end never counts",
-                 "restart='transient' or 'temporary'")  # fmt: skip
         self.__attrs_init__(
             factory, args, name, restart, shutdown, init_timeout, significant, backoff, limits, max_deliveries, options
         )
+        check_name("a child", name)
+        check_factory(name, factory)
+        _check_common(self)
+        check_number(name, "shutdown", shutdown, 0, unit="seconds")
+        check_number(name, "init_timeout", init_timeout, 0, above=True, unit="seconds")
+        check_whole(name, "max_deliveries", max_deliveries, 1)
+        require(options is None, name, f"options={options!r}", "arguments of the factory; options are an Agent's, for `open`")
 
 
 @frozen
@@ -120,15 +145,12 @@ class Backoff:
     max_attempts: int = 5
 
     def __attrs_post_init__(self) -> None:
-        _require(
-            self.first >= 0 and self.maximum >= self.first,
-            "Backoff",
-            f"first={self.first}, maximum={self.maximum}",
-            "0 <= first <= maximum",
-        )
-        _require(self.factor >= 1, "Backoff", f"factor={self.factor}", "1 or more")
-        _require(0 <= self.jitter < 1, "Backoff", f"jitter={self.jitter}", "a fraction, 0 <= jitter < 1")
-        _require(self.max_attempts >= 1, "Backoff", f"max_attempts={self.max_attempts}", "1 or more")
+        check_number("Backoff", "first", self.first, 0, unit="seconds")
+        check_number("Backoff", "maximum", self.maximum, self.first, unit="seconds")
+        check_number("Backoff", "factor", self.factor, 1)
+        check_number("Backoff", "jitter", self.jitter, 0)
+        require(self.jitter < 1, "Backoff", f"jitter={self.jitter}", "a fraction, less than 1")
+        check_whole("Backoff", "max_attempts", self.max_attempts, 1)
 
     def delay(self, attempt: int, draw: float) -> float:
         """Seconds before restart number `attempt` (from 1); `draw`, from -1 to 1, places it within the jitter."""
@@ -156,8 +178,8 @@ class Supervisor:
     strategy: Strategy
     max_restarts: int
     within: float
-    budget: Literal["supervisor", "child"]
-    auto_shutdown: Literal["never", "any", "all"]
+    budget: Budget
+    auto_shutdown: AutoShutdown
     restart: Restart
     significant: bool
     backoff: Backoff | None
@@ -173,32 +195,26 @@ class Supervisor:
         strategy: Strategy = "one_for_one",
         max_restarts: int = 3,
         within: float = 5.0,
-        budget: Literal["supervisor", "child"] = "supervisor",
-        auto_shutdown: Literal["never", "any", "all"] = "never",
+        budget: Budget = "supervisor",
+        auto_shutdown: AutoShutdown = "never",
         restart: Restart = "transient",
         significant: bool = False,
         backoff: Backoff | None = None,
         limits: Limits | None = None,
     ) -> None:
-        check_name("a supervisor", name)
-        for child in children:
-            _require(
-                isinstance(child, ChildSpec | Supervisor),
-                name,
-                f"the child {child!r}",
-                "ChildSpec(factory, ..., name=...) or a Supervisor",
-            )
-        names = [child.name for child in children]
-        twice = sorted({each for each in names if names.count(each) > 1})
-        _require(not twice, name, f"two children named {', '.join(twice)}", "a name once per supervisor")
-        _require(strategy in get_args(Strategy), name, f"strategy={strategy!r}", "one_for_one, one_for_all or rest_for_one")
-        for child in children:
-            check_limits(f"{name}/{child.name}", limits, child)
-        _require(max_restarts >= 0, name, f"max_restarts={max_restarts!r}", "0 or more")
-        _require(within > 0, name, f"within={within!r}", "seconds, more than 0")
-        _require(restart in get_args(Restart), name, f"restart={restart!r}", "permanent, transient or temporary")
-        _require(not (significant and restart == "permanent"), name, "significant=True on a permanent supervisor, whose end never counts",
-                 "restart='transient' or 'temporary'")  # fmt: skip
         self.__attrs_init__(
             children, name, strategy, max_restarts, within, budget, auto_shutdown, restart, significant, backoff, limits
         )
+        check_name("a supervisor", name)
+        for child in children:
+            check_type(name, "the child", child, ChildSpec | Supervisor, "ChildSpec(factory, ..., name=...) or a Supervisor")
+        names = [child.name for child in children]
+        twice = sorted({each for each in names if names.count(each) > 1})
+        require(not twice, name, f"two children named {', '.join(twice)}", "a name once per supervisor")
+        check_choice(name, "strategy", strategy, get_args(Strategy))
+        check_choice(name, "budget", budget, get_args(Budget))
+        check_choice(name, "auto_shutdown", auto_shutdown, get_args(AutoShutdown))
+        check_budget(name, max_restarts, within)
+        _check_common(self)
+        for child in children:
+            check_limits(f"{name}/{child.name}", limits, child)

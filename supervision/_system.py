@@ -10,6 +10,7 @@ import outcome
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from actors._check import check_number, check_type
 from actors._errors import ConfigError, NotPermitted, leaves
 from actors._identity import current, host
 from actors._life import Life
@@ -27,7 +28,7 @@ from ._portal import Portal
 from ._report import report
 from ._root import Root
 from ._session import SessionRef
-from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor
+from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor, check_budget
 from ._stream import Events
 from ._tree import SystemStatistics, Tree, idle, snapshot, statistics, tells
 
@@ -67,6 +68,7 @@ class System:
             factory, *args, name=self._root.new_name() if name is None else name, restart=restart, shutdown=shutdown, init_timeout=init_timeout,
             limits=limits, backoff=backoff, max_deliveries=max_deliveries,
         )  # fmt: skip
+        check_budget(spec.name, max_restarts, within)
         place = self._root.seat(spec, None)
         place.budget = (max_restarts, within)
         await self._root.lives.start(place)
@@ -279,4 +281,6 @@ def open_system(
         )
     if isinstance(store, str):
         raise ConfigError(f"store={store!r}: this version keeps sessions in memory; leave store out, or give a Store object")
+    check_type("open_system", "limits", limits, Limits | None, "Limits(...)")
+    check_number("open_system", "hard_deadline", hard_deadline, 0, unit="seconds")
     return _Opening(name, MemoryStore() if store is None else store, limits, hard_deadline)

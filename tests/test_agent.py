@@ -217,9 +217,7 @@ async def test_an_unknown_option_is_told_with_near_ones(wrong: str, told: str) -
         ({"max_rounds": 0}, "found max_rounds=0"),
         ({"max_rounds": True}, "found max_rounds=True"),
         ({"max_rounds": "3"}, "found max_rounds='3'"),
-        ({"limits": Limits(max_calls=0)}, "found max_calls=0"),
-        ({"limits": Limits(max_unread=0)}, "found max_unread=0"),
-        ({"limits": Limits(wake_on=["users"])}, "wake_on has 'users'"),  # type: ignore[list-item]
+        ({"limits": {"max_calls": 1}}, "Plain: found limits="),
     ],
 )
 def test_an_option_nobody_could_live_with_is_refused(options: dict[str, Any], told: str) -> None:
@@ -230,7 +228,7 @@ def test_an_option_nobody_could_live_with_is_refused(options: dict[str, Any], to
 
 def test_limits_below_may_only_be_narrower() -> None:
     """What is set above holds."""
-    with pytest.raises(ConfigError, match="max_calls=9 is wider than max_calls=2"):
+    with pytest.raises(ConfigError, match="Plain: max_calls=9 is wider than max_calls=2"):
         configure(Plain, {"limits": Limits(max_calls=9)}, Limits(max_calls=2))
     assert configure(Plain, {}, Limits(max_calls=2)).limits.max_calls == 2
 

@@ -18,6 +18,7 @@ TABLE = """
 # the kernel: what happened, and how mail travels
 actors._exit                how a life ends, as a value
 actors._errors              every error, split by who must act
+actors._check               settings, held against what they may be
 actors._extras              where optional packages are loaded
 actors._inherit             "nothing was said here", where None says something
 actors._outcome             what became of a tool call, as a value

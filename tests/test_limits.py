@@ -1,5 +1,6 @@
 """The tree's rules: a limit below may only be narrower, and what is set above holds for all below."""
 
+from math import nan
 from typing import Any
 
 import pytest
@@ -103,6 +104,28 @@ def test_narrowing_never_widens(top: Limits, below: list[Limits]) -> None:
 
 
 # ------------------------------------------------------------------ refused when they are written
+SENSELESS: dict[str, list[Any]] = {
+    "max_unread": [0, -1, 2.5, True, None, "3"],
+    "max_calls": [0, None],
+    **{name: [-1, 1.5, None] for name in ("max_hops", "max_detached", "max_watches", "max_children", "max_depth")},
+    "max_requests": [-1, 0.5],
+    "max_tokens": [-1, "many"],
+    "max_cost": [-0.01, nan, "1 EUR"],
+    "max_wait": [0, -1, nan, None, True],
+    "mail_scope": ["everyone", None, 3],
+    "interrupt_scope": ["none"],
+    "wake_on": ["user", ("users",), None, {"user"}],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in SENSELESS.items() for value in values])
+def test_a_limit_nobody_could_live_with_is_refused_when_it_is_written(name: str, value: Any) -> None:
+    """Instead of a mailbox that takes nothing, or a wait that is over before it begins."""
+    with pytest.raises(ConfigError, match=rf"Limits: found {name}=.*; write "):
+        Limits(**{name: value})
+    assert set(SENSELESS) == set(FIELDS)
+
+
 def wide(name: str = "wide") -> ChildSpec:
     return ChildSpec(Hand, name=name, limits=Limits(max_unread=20))
 

@@ -8,7 +8,6 @@ from cast import Add, Boom, Crash, Done, Sleep, Stubborn, Worker
 
 from actors import (
     ActorCrashed,
-    ConfigError,
     Exit,
     Failed,
     Finished,
@@ -320,31 +319,3 @@ async def test_a_stop_by_somebody_is_no_shutdown() -> None:
         await system.ref("p/a").stop()
         await trio.sleep(1)
         assert ref.status is Status.IDLE
-
-
-# ------------------------------------------------------------------ written wrongly
-WRONG: Any = {"child": Worker, "strategy": "all", "factory": Worker(), "restart": "always"}
-
-
-@pytest.mark.parametrize(
-    ("make", "why"),
-    [
-        (lambda: Supervisor(ChildSpec(Worker, name="a"), ChildSpec(Worker, name="a")), "two children named a"),
-        (lambda: Supervisor(WRONG["child"]), "found the child"),
-        (lambda: Supervisor(strategy=WRONG["strategy"]), "strategy='all'"),
-        (lambda: Supervisor(max_restarts=-1), "max_restarts=-1"),
-        (lambda: Supervisor(within=0), "within=0"),
-        (lambda: Supervisor(name="a/b"), "cannot be named"),
-        (lambda: ChildSpec(WRONG["factory"], name="a"), "write Worker, ... instead of"),
-        (lambda: ChildSpec(Worker, name="a", restart=WRONG["restart"]), "restart='always'"),
-        (lambda: ChildSpec(Worker, name="a", shutdown=-1), "shutdown=-1"),
-        (lambda: ChildSpec(Worker, name="a", init_timeout=0), "init_timeout=0"),
-        (lambda: ChildSpec(Worker, name="a", max_deliveries=0), "max_deliveries=0"),
-        (lambda: ChildSpec(Worker, name="a", significant=True, restart="permanent"), "significant=True on a permanent"),
-        (lambda: ChildSpec(Worker, name="call_1"), "cannot be named"),
-    ],
-)
-def test_a_tree_that_is_written_wrongly_is_refused_where_it_is_written(make: Any, why: str) -> None:
-    """Not when the night's third restart needs it."""
-    with pytest.raises(ConfigError, match=why):
-        make()

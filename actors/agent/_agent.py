@@ -3,11 +3,12 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from attrs import field, frozen
 
 from actors._actor import Actor
+from actors._check import check_type
 from actors._errors import ConfigError, sentence
 from actors._limits import SESSION_DEFAULTS, Limits, WakeKind
 from actors._waiters import guarded
@@ -118,7 +119,7 @@ def configure(agent: type[Agent], options: Mapping[str, Any], above: Limits | No
     max_rounds = options.get("max_rounds", agent.max_rounds)
     if not isinstance(max_rounds, int) or isinstance(max_rounds, bool) or max_rounds < 1:
         raise ConfigError(f"{agent.__name__}: found max_rounds={max_rounds!r}; write a whole number, 1 or more")
-    limits = _limits(agent, (above or Limits()).narrow(options.get("limits", agent.limits) or Limits()).over(SESSION_DEFAULTS))
+    limits = _limits(agent, above or Limits(), options.get("limits", agent.limits))
     shown = [tool for tool in tools.values() if not tool.hidden]
     schemas = [ToolSchema(tool.name, tool.description, tool.schema) for tool in shown]
     return Config(
@@ -132,17 +133,13 @@ def _any_detaches(tools: Mapping[str, Tool]) -> bool:
     return any(isinstance(tool.attach, int | float) for tool in tools.values())
 
 
-def _limits(agent: type[Agent], limits: Limits) -> Limits:
-    """The limits, if a session can live with them."""
-    low = [name for name in ("max_unread", "max_calls") if getattr(limits, name) < 1]
-    if low:
-        raise ConfigError(
-            f"{agent.__name__}: found {low[0]}={getattr(limits, low[0])!r}; nothing would ever get in: write 1 or more"
-        )
-    strange = [kind for kind in limits.wake_on if kind not in get_args(WakeKind)]  # type: ignore[union-attr]  # all are set
-    if strange:
-        raise ConfigError(f"{agent.__name__}: wake_on has {strange[0]!r}; there are {', '.join(get_args(WakeKind))}")
-    return limits
+def _limits(agent: type[Agent], above: Limits, given: Limits | None) -> Limits:
+    """What binds a session: its own limits below those above, and defaults where nobody set one."""
+    check_type(agent.__name__, "limits", given, Limits | None, "Limits(...)")
+    try:
+        return above.narrow(given or Limits()).over(SESSION_DEFAULTS)
+    except ConfigError as error:
+        raise ConfigError(f"{agent.__name__}: {error}") from None
 
 
 def _instructions(agent: type[Agent]) -> Any:
