@@ -80,6 +80,7 @@ actors.tools._schema        a type, as a model is shown it
 actors.tools._signature     parameters: shown to a model, filled by it
 actors.tools._worker        a call, inside a worker process
 actors.tools._process       calls that can be killed
+actors.tools._loop          calls written for asyncio
 actors.tools._tool          functions as tools
 actors.tools._collect       which tools an agent has
 actors.tools._call          one call, to its outcome

@@ -247,7 +247,11 @@ def fine() -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Tool(fine, isolation="asyncio"), "isolation='asyncio' is not available in this version"),
+        (lambda: Tool(fine, isolation="asyncio"), "runs async functions, and this is sync; leave it out"),
+        (
+            lambda: Tool(fine, isolation="thread"),  # type: ignore[arg-type]
+            "found isolation='thread'; there are task, process, asyncio",
+        ),
         (lambda: Tool(fine, name="read log"), "its name 'read log' is not 1 to 64 of A-Z a-z 0-9 _ -"),
         (lambda: Tool(lambda: None), "its name '<lambda>' is not"),
         (lambda: Tool(functools.partial(fine)), "give it one with name="),

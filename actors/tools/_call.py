@@ -14,6 +14,7 @@ from actors._waiters import guarded_async
 from actors.models._blocks import ToolCall
 
 from ._context import ToolContext
+from ._loop import CancelledWithinError
 from ._tool import Tool
 
 log = logging.getLogger("postroom.tools")
@@ -55,6 +56,8 @@ async def execute(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) 
     took = trio.current_time() - began
     if raised is None:
         return Outcome("completed", value, None, started, took)
+    if isinstance(raised, CancelledWithinError):
+        return Outcome("cancelled", None, str(raised), started, took)
     if isinstance(raised, _TooLongError):
         return Outcome("timed_out", None, _too_long(tool), started, took)
     return Outcome("failed", None, _told(raised, call), started, took)

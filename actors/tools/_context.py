@@ -24,7 +24,7 @@ class ToolContext:
     _progress: Callable[[Any], None] = field(eq=False, repr=False)
 
     def progress(self, payload: Any) -> None:
-        """Note how far the call is, for whoever looks at it. Returns at once; from the tool's task or its thread.
+        """Note how far the call is, for whoever looks at it. Returns at once; from the tool's task, its thread, its asyncio loop.
 
         The last 50 notes of a call are kept. They are read, not mailed, and wake nobody.
 

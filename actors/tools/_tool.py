@@ -5,14 +5,15 @@ tool(fn), a plain function, Tool   in an agent's `tools`; `as_tool` makes each a
 tool.prepare(agent, arguments, context)    validates what the model sent; calling what it returns runs the function
 """
 
+import asyncio
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, get_args, overload
 
 import trio
 from attrs import field, frozen
@@ -22,6 +23,7 @@ from actors._errors import ConfigError
 from actors._inherit import INHERIT, Inherit
 
 from ._context import ToolContext
+from ._loop import call_on_loop
 from ._process import call_in_process, check_isolated
 from ._signature import Signature, read_signature
 from ._value import to_value
@@ -68,6 +70,12 @@ class Tool:
     with it what it started, unless that made a session of its own; a crash of the process is a failed outcome. The first call
     waits until a process has started and imported the program; later ones reuse it until the run ends. A script has to start
     what it runs below `if __name__ == "__main__":`.
+
+    `isolation="asyncio"` is for an async function or generator written for asyncio (aiohttp, asyncpg, playwright): all of them
+    share one event loop in a thread of its own, which lives until the run ends, so a client made in one call can be used in the
+    next. A cancelled call cancels its asyncio task and waits for its cleanup; what cancels the task from within ends the call as
+    `cancelled`. Context variables and `ToolContext.progress` work there. From there an actor is written to with
+    `await asyncio.to_thread(ref.send_from_thread, ...)`, and nothing that blocks may stand there.
 
     Raises:
         ConfigError: It cannot be a tool as it is written. The text names it and the parameter, and says what to write.
@@ -134,7 +142,8 @@ class Tool:
 
         A sync function runs in a worker thread. Cancelled, the thread is abandoned: it goes on, and its result is dropped. With
         `isolation="process"` it runs in a worker process, which is killed; what it raises comes as a `ToolError` that tells it.
-        Each item of an async generator is noted as progress when it comes; the last one is the result.
+        With `isolation="asyncio"` it runs on the event loop, and its cleanup is over when `Cancelled` leaves. Each item of an async
+        generator is noted as progress when it comes; the last one is the result. Cancelled, it is closed.
 
         Raises:
             BadArguments: As `parse`; nothing ran.
@@ -146,14 +155,23 @@ class Tool:
         run = self.prepare(instance, arguments, context)
         if self.kind == "sync":
             return to_value(await trio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=_THREADS))
-        if self.kind == "async":
-            return to_value(await run())
-        last = None
-        async with aclosing(run()) as items:
-            async for item in items:
-                last = to_value(item)
-                context.progress(last)
-        return last
+        on_loop = self.isolation == "asyncio"
+        if self.kind == "stream":
+            run = partial(_last, run, context, partial(asyncio.sleep, 0) if on_loop else trio.lowlevel.checkpoint)
+        if on_loop:
+            return to_value(await call_on_loop(run, f"{context.session}/{context.call}"))
+        return to_value(await run())
+
+
+async def _last(run: Callable[[], Any], context: ToolContext, pause: Callable[[], Awaitable[None]]) -> Any:
+    """The last item of an async generator. Between two a cancel gets in, also where the generator waits for nothing."""
+    last = None
+    async with aclosing(run()) as items:
+        async for item in items:
+            last = to_value(item)
+            context.progress(last)
+            await pause()
+    return last
 
 
 UNMARKED = Mark(Options(), MappingProxyType({}))
@@ -170,6 +188,10 @@ def compiled(
     signature, kind = read_signature(fn, name, where, mark.names, skip=skip, schema=schema), _kind(fn, where)
     if options.isolation == "process":
         check_isolated(fn, kind, signature, where, method=method is not None)
+    if options.isolation == "asyncio" and kind == "sync":
+        raise ConfigError(
+            f'{where}: isolation="asyncio" runs async functions, and this is sync; leave it out: it runs in a thread'
+        )
     return {
         "fn": fn,
         "name": name,
@@ -189,8 +211,8 @@ def compiled(
 def _check(name: object, options: Options, where: str) -> None:
     if not (isinstance(name, str) and NAME_FORM.match(name)):
         raise ConfigError(f"{where}: its name {name!r} is not 1 to 64 of A-Z a-z 0-9 _ -; give it one with name=")
-    if options.isolation not in {"task", "process"}:
-        raise ConfigError(f"{where}: isolation={options.isolation!r} is not available in this version; leave it out")
+    if options.isolation not in get_args(Isolation):
+        raise ConfigError(f"{where}: found isolation={options.isolation!r}; there are {', '.join(get_args(Isolation))}")
     if options.attach is not None and options.attach is not INHERIT and not _seconds(options.attach, least=0):
         raise ConfigError(f"{where}: attach={options.attach!r} is no time; write seconds, 0 (not at all) or None (for ever)")
     if options.timeout is not None and (not _seconds(options.timeout, least=0) or options.timeout == 0):
