@@ -241,13 +241,15 @@ class ModelError(ActorsError):
     """A model could not answer: refused, unreachable, cut off, out of script.
 
     `retryable`: the same request may succeed later (overload, a lost connection); a refusal of the request itself is not.
-    `status` is the provider's HTTP status, if there was one; `reason` is in the provider's words.
+    `status` is the provider's HTTP status, if there was one; `reason` is in the provider's words; `retry_after` is how many
+    seconds it asked to be left alone.
     """
 
     model: str = "the model"
     status: int | None = None
     reason: str = "no reason given"
     retryable: bool = False
+    retry_after: float | None = None
 
     def __str__(self) -> str:
         if self.args and self.args[0]:

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from transcripts import answers, asks, says, user
 
 from actors._outcome import Media, Outcome
-from actors.models._api import Request, ToolSchema
+from actors.models._api import Capabilities, Request, ToolSchema
 from actors.models._blocks import Text, Thinking, ToolCall
 from actors.models._chat import body_of, estimated_input, messages_of
 from actors.models._items import AssistantItem, Item, Placeholder, Result, ResultsItem
 
+EYES, BLIND = Capabilities(images=True), Capabilities()
 PNG = Media("image/png", b"\x89PNG")
 PDF = Media("application/pdf", b"%PDF")
 LOOK = ToolSchema("look", "Look at it.", {"type": "object", "properties": {}})
@@ -96,17 +97,19 @@ RENDERED: dict[str, tuple[Item, list[dict[str, Any]]]] = {
 @pytest.mark.parametrize(("item", "messages"), RENDERED.values(), ids=RENDERED)
 def test_an_item_becomes_these_messages(item: Item, messages: list[dict[str, Any]]) -> None:
     """Rendering is a pure function of the item: prompt prefixes stay cached."""
-    assert list(messages_of(item, images=True)) == messages
+    assert list(messages_of(item, "openai:m", EYES)) == messages
 
 
 def test_a_model_without_eyes_gets_words_only() -> None:
     """A text model's server refuses a list of parts."""
-    assert messages_of(user("this", PNG), images=False) == ({"role": "user", "content": "this\n[attached image/png]"},)
+    assert messages_of(user("this", PNG), "openai:m", BLIND) == ({"role": "user", "content": "this\n[attached image/png]"},)
 
 
 def test_a_placeholder_is_a_result_like_any_other() -> None:
     """The call goes on; the wire wants its one result now."""
-    (message,) = messages_of(ResultsItem([Result("a", "look", Placeholder("running", "still running after 10s"))]), images=True)
+    (message,) = messages_of(
+        ResultsItem([Result("a", "look", Placeholder("running", "still running after 10s"))]), "openai:m", EYES
+    )
     assert json.loads(message["content"])["detached"] == "still running after 10s"
 
 
@@ -122,21 +125,21 @@ def test_a_placeholder_is_a_result_like_any_other() -> None:
 )
 def test_the_choice_of_tools_passes_through(choice: str, tools: tuple[ToolSchema, ...], wanted: dict[str, Any]) -> None:
     """The wrap-up says `none`; without tools there is nothing to choose, and servers refuse the word."""
-    body = body_of(Request("", (user("hi"),), tools, choice), "m", ())
+    body = body_of(Request("", (user("hi"),), tools, choice), "m", (), EYES)
     assert body == {"model": "m", "messages": [], "stream": True, **wanted}
 
 
 @pytest.mark.parametrize(("instructions", "roles"), [("Be brief.", ["system", "user"]), (" \n", ["user"])])
 def test_instructions_come_first_if_there_are_any(instructions: str, roles: list[str]) -> None:
     """An empty system message is refused by some and wastes tokens of all."""
-    body = body_of(Request(instructions, ()), "m", messages_of(user("hi"), images=True))
+    body = body_of(Request(instructions, ()), "m", messages_of(user("hi"), "openai:m", EYES), EYES)
     assert [message["role"] for message in body["messages"]] == roles
 
 
 def test_tokens_are_estimated_from_the_words() -> None:
     """For servers that count nothing: four characters each."""
-    messages = [*messages_of(user("x" * 400), images=True), *messages_of(user("this", PNG), images=True)]
-    assert estimated_input(body_of(Request("", ()), "m", messages)) == 100
+    messages = [*messages_of(user("x" * 400), "openai:m", EYES), *messages_of(user("this", PNG), "openai:m", EYES)]
+    assert estimated_input(body_of(Request("", ()), "m", messages, EYES)) == 100
 
 
 _rounds = st.lists(
@@ -158,5 +161,5 @@ def test_a_valid_transcript_is_a_valid_request(rounds: list[tuple[list[dict[str,
         botched = ToolCall(f"r{number}", text, {}, unparsable=raw)
         transcript += [assistant(Text(text), *blocks, botched), answers(*ids, botched.id, text=text)]
         transcript += [user("and?")] if mail else []
-    messages = [message for item in transcript for message in messages_of(item, images=True)]
-    assert broken_rule(body_of(Request("", ()), "m", messages)) is None
+    messages = [message for item in transcript for message in messages_of(item, "openai:m", EYES)]
+    assert broken_rule(body_of(Request("", ()), "m", messages, EYES)) is None

@@ -58,10 +58,17 @@ actors.models._api          what a model is to this project
 actors.models._transcript   what may follow what
 actors.models._cache        a cache keyed by which object it is
 actors.models.scripted      a model that plays a script
+actors.models._capabilities what is known of models by name
 actors.models._sdk          the SDK of a provider
+actors.models._clients      its clients, for one trio.run
+actors.models._trouble      what went wrong there
+actors.models._remote       a model behind an SDK
 actors.models._chat         a request on the chat wire
 actors.models._chunks       an answer off the chat wire
 actors.models.openai        OpenAI's chat completions
+actors.models._messages     a request on Anthropic's wire
+actors.models._message_events  an answer off Anthropic's wire
+actors.models.anthropic     Anthropic's messages
 actors.models._resolve      from `provider:name` to a model
 actors.models               the face of models
 
@@ -95,6 +102,7 @@ actors.agent._completion    an answer taken over
 actors.agent._control       orders, and what else ends calls from outside
 actors.agent._toolbox       the system tools
 actors.agent._answers       who waits for what a session will say
+actors.agent._budget        what requests may cost
 actors.agent._agent         agents as people write them
 actors.agent._asking        one answer, from the first model that gives one
 actors.agent._calls         how a call begins and ends
@@ -115,7 +123,9 @@ supervision._strategy       what to do when a life ends: OTP's tables
 supervision._place          what stays at an address while lives come and go
 supervision._hub            events and their readers
 supervision._stream         following one session, or one run
-supervision._session        the place of a session, and its ref
+supervision._spending       what subtrees spend on models
+supervision._session_ref    what a conversation needs of a ref
+supervision._session        the place of a session
 supervision._router         who is where, who was, who was meant
 supervision._watch          who hears of whose ends
 supervision._dead           mail that nobody will handle

@@ -16,7 +16,8 @@ from actors._errors import ConfigError, ModelError, ModelUnusable
 from actors.models._api import Request, ToolSchema
 from actors.models._blocks import Completion, ModelEvent, Text, TextDelta, Thinking, ThinkingDelta, ToolCall
 from actors.models._items import Item
-from actors.models.openai import OpenAIChat, _worded
+from actors.models._trouble import worded
+from actors.models.openai import OpenAIChat
 
 Serving = Callable[..., AbstractAsyncContextManager[FakeChat]]
 
@@ -139,7 +140,7 @@ WORDED: dict[str, tuple[_Raised, int | None, bool, str]] = {
 @pytest.mark.parametrize(("error", "status", "retryable", "reason"), WORDED.values(), ids=WORDED)
 def test_an_error_says_why_and_whether_to_try_again(error: _Raised, status: int | None, retryable: bool, reason: str) -> None:
     """The one fails the run, the other is for the supervisor's backoff."""
-    told = _worded("openai:m", error)
+    told = worded("openai:m", error)
     assert (told.model, told.status, told.retryable) == ("openai:m", status, retryable)
     assert told.reason.startswith(reason)
     assert len(str(told)) < 1200

@@ -33,10 +33,36 @@ class Request:
 
 @frozen(kw_only=True)
 class Capabilities:
-    """What a model can be told; the loop and the adapters read this record instead of asking which provider it is."""
+    """What a model can be told, and what its server wants to see. Adapters read this record; they ask for no names.
 
-    tool_choice_none: bool = True  # can be told to call no tool
-    images: bool = False  # takes images in user turns
+    Attributes:
+        tool_choice: It can be told to call a tool, or which.
+        tool_choice_none: It can be told to call no tool, while its tools stay declared.
+        images: It looks at images in user turns.
+        result_images: It looks at images in results of tools.
+        documents: It reads PDFs, where it looks at images.
+        mail_after_results: How mail reaches it behind results: as a user `turn`, or as one behind a `bridge`, a word of the
+            assistant between the two.
+        thinking: Its own thinking goes back to it, as its wire has it.
+        thinking_field: On the chat wire, the field of an assistant message in which thinking goes back, `""` if there was none.
+        empty_content: On the chat wire, the content of an assistant message that only calls.
+        short_ids: Its server takes call ids of nine letters and digits, no others.
+        counts: Its server takes the option that asks for a count of tokens at the end of a stream.
+        output_tokens: How many tokens of answer to ask for where the server wants to be told.
+    """
+
+    tool_choice: bool = True
+    tool_choice_none: bool = True
+    images: bool = False
+    result_images: bool = False
+    documents: bool = False
+    mail_after_results: Literal["turn", "bridge"] = "turn"
+    thinking: bool = False
+    thinking_field: str | None = None
+    empty_content: str | None = ""
+    short_ids: bool = False
+    counts: bool = True
+    output_tokens: int | None = None
 
 
 @frozen

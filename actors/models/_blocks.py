@@ -66,13 +66,34 @@ def as_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
 
 @frozen
 class Usage:
-    """What one or more requests cost; `estimated` where a completion was cut and the provider never said."""
+    """What one or more requests cost; `estimated` where a completion was cut and the provider never said.
+
+    `cached_tokens` are those of the `input_tokens` that the provider had read before.
+    """
 
     requests: int = 1
     input_tokens: int = 0
     output_tokens: int = 0
     estimated: bool = False
     cost: float | None = None
+    cached_tokens: int = field(default=0, kw_only=True)
+
+    @property
+    def tokens(self) -> int:
+        """In and out."""
+        return self.input_tokens + self.output_tokens
+
+    def plus(self, other: "Usage") -> "Usage":
+        """Both together; the cost of one whose price is not known counts nothing."""
+        known = [each.cost for each in (self, other) if each.cost is not None]
+        return Usage(
+            self.requests + other.requests,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.estimated or other.estimated,
+            sum(known) if known else None,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+        )
 
 
 @frozen

@@ -6,10 +6,13 @@ from difflib import get_close_matches
 from actors._errors import ConfigError
 
 from ._api import Model
-from .openai import OpenAIChat
+from .anthropic import AnthropicMessages
+from .openai import OpenAIChat, mistral
 
 PROVIDERS: Mapping[str, Callable[[str], Model]] = {
     "openai": OpenAIChat,
+    "anthropic": AnthropicMessages,
+    "mistral": mistral,
 }
 _NOT_BY_NAME = {
     "scripted": "a script has no name: pass the object, model = ScriptedModel([say(...)])",

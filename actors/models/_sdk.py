@@ -1,6 +1,7 @@
 """The SDK of a provider: loaded when a model of it is used, or told as that model's trouble."""
 
 from types import ModuleType
+from typing import Any
 
 from actors._errors import ConfigError, ModelUnusable
 from actors._extras import load as load_package
@@ -16,3 +17,12 @@ def load(module: str, *, extra: str, wanted_by: str) -> ModuleType:
         return load_package(module, extra=extra, wanted_by=wanted_by)
     except ConfigError as error:
         raise ModelUnusable(str(error), model=wanted_by) from error.__cause__
+
+
+def errors_of(base: type[Exception], client: Any, extra: str, model: str) -> tuple[type[Exception], ...]:
+    """What an SDK raises when there will be no answer.
+
+    Many versions let the errors of their HTTP library (httpx, later httpx2) and of JSON through once a stream has begun.
+    """
+    http = load(type(client.base_url).__module__.partition(".")[0], extra=extra, wanted_by=model)
+    return base, http.TransportError, ValueError
