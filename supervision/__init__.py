@@ -3,7 +3,7 @@
 from ._dead import DeadLetter, DeadLetters
 from ._portal import Portal
 from ._runner import run
-from ._session import SessionRef
+from ._session_ref import SessionRef
 from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor
 from ._stream import Events, RunStream
 from ._system import System, open_system

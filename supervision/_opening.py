@@ -23,7 +23,8 @@ from actors.agent._agent import Agent, check_options, configure
 from actors.agent._record import State
 
 from ._place import Place
-from ._session import SessionPlace, SessionRef, check_session_id
+from ._session import SessionPlace, check_session_id
+from ._session_ref import SessionRef
 
 
 class Opener:

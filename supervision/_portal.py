@@ -10,7 +10,7 @@ from actors._identity import current, host
 from actors.agent._agent import Agent
 from actors.events import AnyEvent
 
-from ._session import SessionRef
+from ._session_ref import SessionRef
 
 T = TypeVar("T")
 

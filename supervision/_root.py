@@ -28,6 +28,7 @@ from ._place import Place
 from ._report import report as report_hung
 from ._router import Router
 from ._spec import ChildSpec, Factory, Supervisor, check_limits
+from ._spending import Spending
 from ._succession import Succession
 from ._supervisor import SupervisorPlace
 from ._waits import Waits
@@ -47,6 +48,7 @@ class Root:
         self.limits = limits
         self.deadlines = Deadlines()
         self.waits = Waits()
+        self.spending = Spending(limits)
         self.router = Router()
         self.hub = Hub()
         self.lives = Lives(self)

@@ -1,57 +1,49 @@
-"""Sessions in the tree: their places, the places of their calls, and the refs that lead to them."""
+"""Sessions in the tree: their places, and the places of their calls."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection
 from contextvars import copy_context
-from math import inf
 from typing import Any
 
 import trio
 
 from actors._actor import Actor
 from actors._envelope import (
-    NORMAL,
     RUNTIME_BODIES,
     Action,
     AgentMessage,
     CancelAllAttached,
-    CancelCalls,
     Control,
     FromSession,
     FromToolCall,
-    Pause,
     Priority,
     Receipt,
-    Resume,
     StopRun,
     UserMessage,
     split_address,
 )
 from actors._errors import (
-    AskTimeout,
     ConfigError,
     NotPermitted,
-    RecipientStopped,
     RestartIntensityExceeded,
     SendRefused,
     sentence,
 )
 from actors._exit import Exit, Failed, Finished, Status, Stopped
-from actors._identity import Identity, current
+from actors._identity import Identity
 from actors._life import Life
 from actors._receive import ActorMailbox
-from actors._ref import ActorRef, StopMode, waiting
 from actors._reply import ReplyToken
 from actors.agent._agent import Config
 from actors.agent._control import attached
-from actors.agent._record import SessionRecord, State
+from actors.agent._record import State
 from actors.agent._session import Session
 from actors.events import MailAccepted, Refused
+from actors.models._blocks import Usage
 from actors.store._api import Store
 
 from ._place import Place
+from ._session_ref import SessionRef
 from ._spec import Backoff, ChildSpec, check_name
-from ._stream import Events, RunStream, session_events
 
 _NO_MAIL = ActorMailbox("call")  # calls accept none; one box stands for all
 
@@ -64,116 +56,6 @@ def check_session_id(id: str) -> None:
         raise ConfigError(f"a session cannot have the id {id!r}: {error}") from None
     for segment in segments:
         check_name("a session", segment)
-
-
-class SessionRef(ActorRef):
-    """A session's address: what an `ActorRef` does, and what a conversation needs."""
-
-    __slots__ = ()
-
-    def _remember(self, place: Any) -> None:
-        """Every send goes through the session's rules."""
-
-    def _session(self) -> "SessionPlace":
-        place = self._place()
-        if not isinstance(place, SessionPlace):
-            raise NotPermitted(f"{self.address} is no session; use `system.ref({self.address!r})`")
-        return place
-
-    # -------------------------------------------------------------- asking
-    async def ask(self, body: str | UserMessage, *, timeout: float | None = None) -> str:  # type: ignore[override]  # noqa: ASYNC109
-        """Send, then wait for the first final answer that was given after reading it. Asks folded together share it.
-
-        Raises:
-            AskTimeout: No answer within `timeout` seconds; the message stays.
-            RunFailed: The run that read it ended without an answer. A pause goes on waiting.
-            SendRefused: As `send`.
-        """
-        return await self._within(timeout, self._answered, body, current.get().check())
-
-    async def _answered(self, body: object, identity: Identity) -> str:
-        place = self._session()
-        receipt = place.admit(identity, body, id=None, priority=NORMAL, token=None)
-        return await place.session.answers.to(receipt.seq)
-
-    async def wait_answer(self, timeout: float | None = None) -> str:  # noqa: ASYNC109
-        """The last answer of the run in progress or about to start, when it ends; else the last answer, at once.
-
-        Raises `RunFailed` if that run has none, `AskTimeout` after `timeout` seconds.
-        """
-        session = self._session().session
-        if session.busy:
-            return await self._within(timeout, session.answers.of_the_run)
-        await trio.lowlevel.checkpoint()
-        return session.answers.at_rest(session.state.status)
-
-    async def _within(self, seconds: float | None, fn: Callable[..., Awaitable[str]], *args: Any) -> str:
-        with waiting(self._system(), self.address), trio.move_on_after(inf if seconds is None else seconds):
-            return await fn(*args)
-        raise AskTimeout(address=self.address, seconds=seconds)
-
-    def stream(self, body: str | UserMessage, *, id: str | None = None) -> AbstractAsyncContextManager[RunStream]:
-        """Send and follow the events of the run that reads it, from now until that run ends. `.answer` is its answer.
-
-        Resent under its id, a message is followed from where it was first accepted, as far back as there are events.
-        """
-        return self._stream(body, id)
-
-    @asynccontextmanager
-    async def _stream(self, body: str | UserMessage, id: str | None) -> AsyncIterator[RunStream]:
-        place = self._session()
-        since = place.runtime.hub.seq
-        stream = RunStream(place, await self.send(body, id=id), since)
-        async with aclosing(stream.events):
-            yield stream
-
-    def events(self, since: int | None = None) -> AbstractAsyncContextManager[Events]:
-        """Follow this session's events (after `since`, else from now) until the session ends."""
-        runtime = self._system()
-        try:
-            ended = self._place() is None
-        except RecipientStopped:
-            ended = True
-        return aclosing(session_events(runtime.hub, self.address, since, ended=ended))  # type: ignore[attr-defined]
-
-    async def stop(self, mode: StopMode = "now") -> Exit:
-        """As of any actor. A call may stop its own session: the session does not wait for it any more, and cancels it."""
-        identity = current.get()
-        place = self._system().router.places.get(self.address)  # type: ignore[attr-defined]
-        if place is not None and identity.address in {each.address for each in (place.children or {}).values()}:
-            return await place.stop(mode, identity.check())  # type: ignore[no-any-return]
-        return await super().stop(mode)
-
-    # -------------------------------------------------------------- orders
-    async def pause(self) -> Receipt:
-        """Stop at the next receive point until `resume`; calls go on, their results are built then."""
-        return await self._order(Pause())
-
-    async def resume(self) -> Receipt:
-        """Go on after `pause`; after a failure try the round again."""
-        return await self._order(Resume())
-
-    async def stop_run(self) -> Receipt:
-        """End the run in progress: its completion and calls are cancelled, every call is settled. The session stays."""
-        return await self._order(StopRun())
-
-    async def cancel_calls(self, *ids: str) -> Receipt:
-        """Cancel these calls, at the session's next receive point; the run goes on."""
-        return await self._order(CancelCalls(ids))
-
-    async def cancel_attached(self) -> Receipt:
-        """Cancel every call the session is attached to now; the run goes on."""
-        return await self._order(CancelAllAttached())
-
-    async def _order(self, action: Action) -> Receipt:
-        await trio.lowlevel.checkpoint()
-        return self._session().order(current.get().check(), action)
-
-    # -------------------------------------------------------------- looking
-    async def record(self, last: int | None = None) -> SessionRecord:
-        """The session as it is stored now; with `last`, its last items only."""
-        await trio.lowlevel.checkpoint()
-        return self._session().state.record(last)
 
 
 class SessionPlace(Place):
@@ -320,6 +202,14 @@ class SessionPlace(Place):
     def progressed(self) -> None:
         """A completion was committed: failures before it no longer count."""
         self.attempts = 0
+
+    def spent(self, usage: Usage) -> None:
+        """A request was made."""
+        self.runtime.spending.add(self, usage)
+
+    def over_budget(self) -> str | None:
+        """Why a supervisor above, or the system, allows no further request."""
+        return self.runtime.spending.refusal(self)  # type: ignore[no-any-return]
 
     def attached(self, calls: Collection[str]) -> None:
         """The calls that the session waits for now."""

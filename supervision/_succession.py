@@ -169,6 +169,7 @@ class Succession:
         if place.timer is not None:
             self.root.deadlines.drop(place.timer)
         self.root.router.remove(place, exit)
+        self.root.spending.forget(place)
         siblings = place.parent.children if place.parent is not None else None
         name = place.address.rpartition("/")[2]
         if siblings is not None and siblings.get(name) is place:

@@ -27,7 +27,7 @@ from ._held import LoopWatch
 from ._portal import Portal
 from ._report import report
 from ._root import Root
-from ._session import SessionRef
+from ._session_ref import SessionRef
 from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor, check_budget
 from ._stream import Events
 from ._tree import SystemStatistics, Tree, idle, snapshot, statistics, tells

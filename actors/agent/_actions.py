@@ -55,6 +55,16 @@ class OpenCall:
         return not self.runtime and self.attach != 0
 
 
+@frozen(kw_only=True)
+class Switches:
+    """What an agent does differently; each is an attribute of its class, described there."""
+
+    interrupt_completions: bool = False
+    pause_cancels_calls: bool = False
+    resume_on_any_mail: bool = False
+    mail_in_tool_result: bool = False
+
+
 # ------------------------------------------------------------------ what to do
 @frozen
 class Wait:
@@ -74,6 +84,9 @@ class Act:
     detached: Mapping[str, str] = field(factory=dict)
     woken: Mapping[str, WokenBy] = field(factory=dict)
 
+    def __bool__(self) -> bool:
+        return bool(self.start or self.outcomes or self.detached or self.woken)
+
 
 @frozen
 class Ask:
@@ -86,13 +99,20 @@ class Ask:
 
 
 @frozen
+class Unpause:
+    """Mail ends the pause."""
+
+    commit: Commit
+
+
+@frozen
 class End:
     """The run is over."""
 
     reason: Literal["answered", "stopped", "limit", "failed"]
 
 
-Action = Wait | Act | Ask | End
+Action = Wait | Act | Ask | Unpause | End
 
 
 @frozen

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
-from attrs import field, frozen
+from attrs import field, fields, frozen
 
 from actors._actor import Actor
 from actors._check import check_type
@@ -17,8 +17,10 @@ from actors.models._resolve import resolve_model
 from actors.tools._collect import as_tool, by_name, collect
 from actors.tools._tool import Tool
 
+from ._actions import Switches
 from ._toolbox import TOOLBOX
 
+SWITCHES = tuple(each.name for each in fields(Switches))
 DETACHABLE = ("wait", "get_tool_call_status", "list_running_tool_calls", "cancel_tool_call")
 
 
@@ -35,6 +37,10 @@ class Agent(Actor):
         toolbox: Names of system tools; by default those for waiting and calls, if a tool can detach.
         limits: What this agent's sessions may do.
         max_rounds: Requests since a person last spoke before it has to wrap up.
+        interrupt_completions: An interrupt cancels the answer in progress; the model is asked again, with the interrupt.
+        pause_cancels_calls: A pause cancels the calls that run.
+        resume_on_any_mail: Mail that comes after a pause ends it.
+        mail_in_tool_result: Mail read together with results stands in the last of them (for models that take no user turn there).
         deps: Whatever `open(..., deps=...)` was given; never stored.
     """
 
@@ -45,6 +51,10 @@ class Agent(Actor):
     toolbox: ClassVar[Sequence[str]]
     limits: ClassVar[Limits | None] = None
     max_rounds: ClassVar[int] = 10
+    interrupt_completions: ClassVar[bool] = False
+    pause_cancels_calls: ClassVar[bool] = False
+    resume_on_any_mail: ClassVar[bool] = False
+    mail_in_tool_result: ClassVar[bool] = False
     deps: Any = None
 
     __tools__: ClassVar[Mapping[str, Tool]] = {}
@@ -59,7 +69,9 @@ class Agent(Actor):
         cls.__tools__ = tools_of(cls, cls.tools)
 
 
-OPTIONS = ("instructions", "model", "model_options", "tools", "toolbox", "limits", "max_rounds", "deps")
+OPTIONS = (
+    "instructions", "model", "model_options", "tools", "toolbox", "limits", "max_rounds", *SWITCHES, "deps",
+)  # fmt: skip
 
 
 def tools_of(agent: type[Agent], listed: Sequence[Callable[..., Any] | Tool]) -> Mapping[str, Tool]:
@@ -86,6 +98,7 @@ class Config:
     limits: Limits
     max_rounds: int
     instructions: Any
+    switches: Switches
     deps: Any = field(default=None, eq=False)
 
     @property
@@ -125,8 +138,16 @@ def configure(agent: type[Agent], options: Mapping[str, Any], above: Limits | No
     return Config(
         agent, _models(agent, options), options.get("model_options", agent.model_options), tools, toolbox,
         (*schemas, *(TOOLBOX[name].schema for name in toolbox)), limits, max_rounds,
-        _checked(agent, options.get("instructions", _instructions(agent))), options.get("deps", agent.deps),
+        _checked(agent, options.get("instructions", _instructions(agent))), _switches(agent, options), options.get("deps", agent.deps),
     )  # fmt: skip
+
+
+def _switches(agent: type[Agent], options: Mapping[str, Any]) -> Switches:
+    given = {name: options.get(name, getattr(agent, name)) for name in SWITCHES}
+    strange = [name for name, value in given.items() if not isinstance(value, bool)]
+    if strange:
+        raise ConfigError(f"{agent.__name__}: found {strange[0]}={given[strange[0]]!r}; write True or False")
+    return Switches(**given)
 
 
 def _any_detaches(tools: Mapping[str, Tool]) -> bool:

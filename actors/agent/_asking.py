@@ -1,4 +1,4 @@
-"""Asking a session's models: the first that answers counts, and a `StopRun` ends the asking.
+"""Asking a session's models: the first that answers counts. R4: mail that cuts it short is seen at once.
 
 Nothing of an answer that was cut, or that its model took back by failing, counts: an `Interrupted` retracts what was shown of it.
 """
@@ -27,9 +27,13 @@ class Answered:
 
 @frozen
 class Unanswered:
-    """Why no model answered: what the last one raised, or None if the run was stopped while they were asked."""
+    """Why no model answered: what the last one raised, or None if the asking was cut short.
+
+    `streamed` counts the characters that were shown of answers that do not count.
+    """
 
     error: Exception | None
+    streamed: int = 0
 
 
 class Asking:
@@ -39,15 +43,18 @@ class Asking:
         self._models = models
         self._box = box
         self._show = show
+        self._streamed = 0
 
-    async def ask(self, request: Request, cursor: int, stops: Match) -> Answered | Unanswered:
-        """Ask until one answers, or until mail behind `cursor` that `stops` holds for; it may be there already."""
+    async def ask(self, request: Request, cursor: int, cuts: Match) -> Answered | Unanswered:
+        """Ask until one answers, or until mail behind `cursor` that `cuts` holds for; it may be there already."""
         error: Exception | None = None
+        self._streamed = 0
         for model in self._models:
-            if self._box.matching(cursor, stops):
-                return Unanswered(None)
+            if self._box.matching(cursor, cuts):
+                self._show(events.Interrupted)
+                return Unanswered(None, self._streamed)
             with trio.CancelScope() as scope:
-                watch = self._box.watch_for(cursor, stops, scope.cancel)
+                watch = self._box.watch_for(cursor, cuts, scope.cancel)
                 try:
                     completion, error = await guarded_async(self._stream, model, request)
                 finally:
@@ -56,13 +63,15 @@ class Asking:
                     return Answered(completion, model.name)
             self._show(events.Interrupted)
             if scope.cancel_called:
-                return Unanswered(None)
-        return Unanswered(error)
+                return Unanswered(None, self._streamed)
+        return Unanswered(error, self._streamed)
 
     async def _stream(self, model: Model, request: Request) -> Completion:
         completion: Any = None
         async with model.stream(request) as stream:
             async for event in stream:
+                if isinstance(event, TextDelta | ThinkingDelta):
+                    self._streamed += len(event.text)
                 if isinstance(event, TextDelta):
                     self._show(events.TextDelta, text=event.text)
                 elif isinstance(event, ThinkingDelta):

@@ -15,7 +15,7 @@ import trio
 from actors import events
 from actors._life import Life
 from actors._outcome import Outcome
-from actors.models._blocks import ToolCall
+from actors.models._blocks import ToolCall, Usage
 from actors.store._api import Store
 from actors.tools._call import execute, in_thread, unknown
 from actors.tools._context import ToolContext
@@ -49,6 +49,14 @@ class Home(Protocol):
 
     def progressed(self) -> None:
         """A completion was committed: failures before it no longer count."""
+        ...
+
+    def spent(self, usage: Usage) -> None:
+        """A request was made; those above the session may bound what their subtree spends."""
+        ...
+
+    def over_budget(self) -> str | None:
+        """Why those above the session allow no further request; None if they do."""
         ...
 
     def attached(self, calls: Collection[str]) -> None:

@@ -33,7 +33,7 @@ def take(turn: Turn, state: State, completion: Completion, model: str, now: floa
     turn.phase = Phase.CALLS
     turn.asked = {call.id: call for call in item.calls}
     turn.open = [_open(turn, call, now) for call in item.calls]
-    start = turn.started_now()
+    start = turn.started_now(state)
     rows = tuple(_row(state, call, "started" if call.id in start else "issued") for call in item.calls)
     return Completed(Commit(append=(item,), calls=rows), start=start, announced=item.calls)
 

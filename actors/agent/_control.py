@@ -33,7 +33,7 @@ def apply_order(turn: Turn, state: State, envelope: Envelope, now: float) -> App
     applied = Applied(Commit())
     match action:
         case Pause():
-            applied = _pause(turn, state)
+            applied = _pause(turn, state, now)
         case Resume():
             applied = _resume(turn, state)
         case StopRun(run=run):
@@ -44,10 +44,12 @@ def apply_order(turn: Turn, state: State, envelope: Envelope, now: float) -> App
     return evolve(applied, commit=evolve(applied.commit, control_cursor=envelope.seq, mail_cursor=mail_cursor))
 
 
-def _pause(turn: Turn, state: State) -> Applied:
+def _pause(turn: Turn, state: State, now: float) -> Applied:
     if state.status is Status.FAILED:
         turn.retrying = turn.again = True  # when it is resumed
-    return Applied(Commit(status=Status.PAUSED))
+    gone = cut(turn, state, state.live, "the session was paused", now) if turn.switches.pause_cancels_calls else {}
+    applied = _cutting(state, gone)
+    return evolve(applied, commit=evolve(applied.commit, status=Status.PAUSED))
 
 
 def _resume(turn: Turn, state: State) -> Applied:
@@ -56,8 +58,7 @@ def _resume(turn: Turn, state: State) -> Applied:
         return Applied(Commit(status=Status.IDLE))
     if state.status is not Status.PAUSED:
         return Applied(Commit())
-    running = turn.phase is not Phase.IDLE
-    return Applied(Commit(status=Status.RUNNING if running else Status.IDLE if state.run else Status.READY))
+    return Applied(turn.resumed(state))
 
 
 def _stop(turn: Turn, state: State, envelope: Envelope, now: float) -> Applied:

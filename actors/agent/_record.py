@@ -13,7 +13,10 @@ from attrs import define, field, frozen
 from actors._envelope import Envelope, Priority, Sender, ToolCallFinished
 from actors._exit import Status
 from actors._outcome import Outcome, OutcomeStatus
+from actors.models._blocks import Usage
 from actors.models._items import AssistantItem, Item, Placeholder, ResultsItem, UserItem
+
+UNSPENT = Usage(requests=0)
 
 
 @frozen
@@ -90,11 +93,12 @@ class Commit:
     stop: Envelope | None = None  # a StopRun that took effect
     fetched: tuple[str, ...] = ()  # calls whose outcome the status tool has shown
     failure: str | None = None
+    spent: Usage | None = None
     loop: bool = True
 
 
 _CURSORS = ("mail_cursor", "control_cursor", "floor")  # they never move back
-_PLAIN = ("status", "run", "turn", "rounds", "hops", "failure")
+_PLAIN = ("status", "run", "turn", "rounds", "hops", "failure", "spent")
 
 
 @define(eq=False)
@@ -122,6 +126,7 @@ class State:
     placeholders: set[str] = field(factory=set)  # calls whose outcome comes as mail
     fetched: set[str] = field(factory=set)
     failure: str = ""
+    spent: Usage = UNSPENT  # by the run in progress, or the last one
 
     def apply(self, commit: Commit) -> None:
         """Take a commit over. Only a store calls it, once the commit is kept."""
@@ -153,6 +158,8 @@ class State:
             self.items.append(item)
             if isinstance(item, ResultsItem):
                 self.placeholders.update(result.call for result in item.results if isinstance(result.outcome, Placeholder))
+                if item.results[-1].mail is not None:
+                    self._told(item.results[-1].mail)
             elif isinstance(item, UserItem):
                 self._told(item)
 

@@ -13,7 +13,7 @@ import trio
 from attrs import evolve
 
 from actors import events
-from actors._envelope import Control, Envelope, Resume, StopRun, ToolCallFinished
+from actors._envelope import INTERRUPT, Control, Envelope, Resume, StopRun, ToolCallFinished
 from actors._errors import ConfigError, ModelError, TranscriptInvalid
 from actors._exit import Status
 from actors._inherit import Inherit
@@ -22,18 +22,20 @@ from actors._mailbox import Mailbox
 from actors._outcome import Outcome
 from actors._waiters import unprotected, unprotected_async
 from actors.models._api import Request
+from actors.models._blocks import Usage
 from actors.models._transcript import Validator
 from actors.store._api import Store
 from actors.tools._call import unparsable
 
-from ._actions import Act, Applied, Ask, End, Phase, RunEnd, Wait
+from ._actions import Act, Applied, Ask, End, Phase, RunEnd, Unpause, Wait
 from ._agent import Agent, Config, instructions_for
 from ._answers import Answers
 from ._asking import Answered, Asking
+from ._budget import estimated, refusal
 from ._calls import Calls, Home, now_beginning
 from ._completion import take
 from ._control import apply_order, attached, cancel, close, recover, shutdown
-from ._record import CallRecord, Commit, State
+from ._record import UNSPENT, CallRecord, Commit, State
 from ._settle import ended
 from ._toolbox import TOOLBOX, Desk, waited
 from ._turn import Turn
@@ -57,7 +59,9 @@ class Session:
             config.wake_on,
             config.max_rounds,
             config.limits.max_calls,  # type: ignore[arg-type]  # all limits are set
+            config.limits.max_detached,  # type: ignore[arg-type]
             config.limits.max_hops,  # type: ignore[arg-type]
+            config.switches,
             self.toolbox,
             self._attach,
             home.is_child,
@@ -67,6 +71,7 @@ class Session:
         self._instructions: str | None = None
         self._validator = Validator()
         self._to_cancel: tuple[str, str] | None = None
+        self._last = self._uncommitted = UNSPENT  # the usage of the last request; what no commit holds yet
         self.draining = False  # a stop waits until what was accepted is answered
         self.drained = False
 
@@ -103,6 +108,8 @@ class Session:
                 await self._act(action)
             case Ask():
                 await self._ask(action)
+            case Unpause():
+                await self._commit(action.commit)
             case End():
                 await self._end(action.reason)
 
@@ -226,16 +233,34 @@ class Session:
         if ask.delivered:
             self._emit(events.MailDelivered, mail=ask.delivered, round=self.state.rounds)
         self._emit(events.TurnStarted, round=self.state.rounds)
+        refused = self._over_budget()
+        if refused is not None:
+            await self._fail(refused)
+            return
         try:
             request = self._request(begins=ask.begins)
         except (ConfigError, TranscriptInvalid) as error:
             await self._fail(str(error))
             return
-        answer = await self._asking.ask(request, self.state.control_cursor, self._stops)
+        low = min(self.state.mail_cursor, self.state.control_cursor)
+        answer = await self._asking.ask(request, low, self._cuts)
         if isinstance(answer, Answered):
             await self._take(answer)
-        elif answer.error is not None:
+            return
+        if answer.error is None or answer.streamed:
+            self._spend(estimated(self._last, answer.streamed))
+        if answer.error is not None:
             await self._unanswered(answer.error)
+
+    def _over_budget(self) -> str | None:
+        mine = refusal(self.config.limits, self.state.spent.plus(self._uncommitted), "this run")
+        return mine or self.home.over_budget()
+
+    def _spend(self, usage: Usage) -> None:
+        """Count a request; it is kept with the next completion."""
+        self._uncommitted = self._uncommitted.plus(usage)
+        self.home.spent(usage)
+        self._emit(events.UsageReported, usage=usage)
 
     async def _unanswered(self, error: Exception) -> None:
         """What a retry cannot cure ends the run; anything else crashes the loop, which is started again with a delay."""
@@ -260,16 +285,23 @@ class Session:
         self._validator.check_request(request.transcript)
         return request
 
-    def _stops(self, envelope: Envelope) -> bool:
+    def _cuts(self, envelope: Envelope) -> bool:
+        """R4: what cancels the completion in progress. The loop looks at it next."""
         body = envelope.body
-        return isinstance(body, Control) and isinstance(body.action, StopRun) and body.action.run in {None, self.turn.meant}
+        if isinstance(body, Control):
+            unread = envelope.seq > self.state.control_cursor
+            return unread and isinstance(body.action, StopRun) and body.action.run in {None, self.turn.meant}
+        unread = envelope.seq > self.state.mail_cursor
+        return unread and envelope.priority is INTERRUPT and self.config.switches.interrupt_completions
 
     async def _take(self, answer: Answered) -> None:
         done = take(self.turn, self.state, answer.completion, answer.model, trio.current_time())
+        self._last = answer.completion.usage
+        self._spend(self._last)
         if done.failure is None:
-            await self._commit(done.commit)
+            await self._commit(evolve(done.commit, spent=self.state.spent.plus(self._uncommitted)))
+            self._uncommitted = UNSPENT
             self.home.progressed()
-        self._emit(events.UsageReported, usage=answer.completion.usage)
         if done.failure is not None:
             await self._fail(done.failure)
             return

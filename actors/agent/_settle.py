@@ -36,6 +36,13 @@ def settled(row: CallRecord, why: str, began: Began | None = None, now: float = 
     return Outcome("cancelled", error=told, started=began.at, duration=now - began.clock)
 
 
+def failed(began: Began | None, why: str, now: float) -> Outcome:
+    """The outcome of a call that may not go on; with how long it ran, if it had begun."""
+    if began is None:
+        return Outcome.failed(why)
+    return Outcome("failed", error=why, started=began.at, duration=now - began.clock)
+
+
 def ended(row: CallRecord, outcome: Outcome) -> CallRecord:
     """The row with its outcome."""
     return evolve(row, status=outcome.status, outcome=outcome)

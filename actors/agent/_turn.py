@@ -12,6 +12,8 @@ so every wait is one `receive` with a predicate and a deadline, made at one of t
             detached calls                         detached calls, the end of one
     R3a     attached to calls             yes      interrupts, the end of an attached call; the attach deadlines
     R3b     in `wait`                     yes      any mail, interrupts first; the named calls; its deadline
+    R4      during a completion, with     yes      interrupts: the completion is cancelled, nothing of it is kept
+            `interrupt_completions`
 
 Control (pause, resume, stop, cancel) is read at every point, first, in order, by a cursor of its own.
 
@@ -21,7 +23,7 @@ What a status does with mail:
     ready, idle       accepted     its kind is in `wake_on`
     running           accepted     as its point says; it is folded at the next R1
     waiting           accepted     as idle, or it is the end of a detached call
-    paused            accepted     it is `Resume`
+    paused            accepted     it is `Resume`; any that came after the pause, with `resume_on_any_mail`
     failed            accepted     it is a person's, or `Resume`: the round is tried again
     stopped           refused      never
 
@@ -39,7 +41,7 @@ Every call of a completion gets exactly one result on every path; `_settle.py` s
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from actors._envelope import (
     INTERRUPT,
@@ -50,13 +52,14 @@ from actors._envelope import (
 )
 from actors._exit import Status
 from actors._limits import WakeKind
+from actors._outcome import Outcome
 from actors.models._blocks import ToolCall
 from actors.models._items import Item, Nudge, Placeholder, Result, ResultsItem, UserItem
 
-from ._actions import Act, Action, Ask, End, Match, OpenCall, Phase, Point, Wait
-from ._fold import Fold, fold, wakes
-from ._record import CallRecord, Commit, State
-from ._settle import Began, settled
+from ._actions import Act, Action, Ask, End, Match, OpenCall, Phase, Point, Switches, Unpause, Wait
+from ._fold import Fold, fold, shown, wakes
+from ._record import UNSPENT, CallRecord, Commit, State
+from ._settle import Began, failed, settled
 from ._wait import WaitFor, WokenBy, woken
 
 
@@ -67,7 +70,9 @@ class Turn:
     wake_on: Collection[WakeKind]
     max_rounds: int = 10
     max_calls: int = 4
+    max_detached: float = inf
     max_hops: float = inf
+    switches: Switches = field(factory=Switches)
     runtime: Collection[str] = ()  # the names of its system tools
     attach: Callable[[str], float | None] = field(default=lambda _tool: None)  # how long a tool's calls are waited for
     is_child: Callable[[str], bool] = field(default=lambda _session: False)
@@ -85,12 +90,30 @@ class Turn:
     def next(self, state: State, mail: Sequence[Envelope], now: float) -> Action:
         """What to do, given the unread conversational mail. Ask again after every action."""
         if state.status is Status.PAUSED:
-            return Wait(Point.R2, _new_control(state))
+            return self._paused(state, mail)
         if self.phase is Phase.CALLS:
             return self._with_calls(state, mail, now)
         if self.phase is Phase.MODEL:
             return self._ask(state, mail)
         return self._at_rest(state, mail)
+
+    def _paused(self, state: State, mail: Sequence[Envelope]) -> Action:
+        control = _new_control(state)
+        if not self.switches.resume_on_any_mail:
+            return Wait(Point.R2, control)
+        since = state.control_cursor  # the pause, or an order behind it
+
+        def ends_it(envelope: Envelope) -> bool:
+            return envelope.seq > since and shown(envelope, state.placeholders)
+
+        if any(map(ends_it, mail)):
+            return Unpause(self.resumed(state))
+        return Wait(Point.R2, lambda envelope: control(envelope) or ends_it(envelope))
+
+    def resumed(self, state: State) -> Commit:
+        """A pause is over: back to what it was."""
+        running = self.phase is not Phase.IDLE
+        return Commit(status=Status.RUNNING if running else Status.IDLE if state.run else Status.READY)
 
     def _at_rest(self, state: State, mail: Sequence[Envelope]) -> Action:
         """IDLE and ANSWERED: go on if something unread may wake the session; else wait, or end the run."""
@@ -127,22 +150,23 @@ class Turn:
         for call in self.open:
             if state.calls[call.id].final:
                 call.state = "final"
-        act = self._preempt(state, mail) or self._wake_waits(state, mail, now) or self._advance(now)
-        if act is not None:
+        act = self._preempt(state, mail, now) or self._wake_waits(state, mail, now) or self._advance(state, now)
+        if act:
             return act
         if all(call.state == "final" or call.detached for call in self.open):
             return self._ask(state, mail)
         return self._attached(state)
 
-    def _preempt(self, state: State, mail: Sequence[Envelope]) -> Act | None:
+    def _preempt(self, state: State, mail: Sequence[Envelope], now: float) -> Act | None:
         """An interrupt: what runs is detached, what is queued never starts, a `wait` is over."""
         if not any(envelope.priority is INTERRUPT for envelope in mail):
             return None
         mine = [call for call in self.open if call.state != "final" and not call.runtime and call.detached is None]
         queued = {call.id: settled(state.calls[call.id], "an interrupt came first") for call in mine if call.state == "queued"}
-        running = {call.id: "interrupted" for call in mine if call.state == "running"}
+        running = [call for call in mine if call.state == "running"]
+        detached, refused = self._detached(state, running, lambda _call: "interrupted", now)
         waits = {call.id: WokenBy("interrupt") for call in self._waiting()}
-        return self._apply(Act(outcomes=queued, detached=running, woken=waits)) if queued or running or waits else None
+        return self._apply(Act(outcomes={**queued, **refused}, detached=detached, woken=waits))
 
     def _wake_waits(self, state: State, mail: Sequence[Envelope], now: float) -> Act | None:
         """The waits whose condition holds; if mail ended one, its attached siblings detach."""
@@ -156,34 +180,59 @@ class Turn:
             return None
         siblings = [call for call in self.open if call.state == "running" and not call.runtime and call.detached is None]
         by_mail = any(by.what == "mail" for by in ended_by.values())
-        return self._apply(Act(woken=ended_by, detached={call.id: "mail" for call in siblings} if by_mail else {}))
+        detached, refused = self._detached(state, siblings if by_mail else (), lambda _call: "mail", now)
+        return self._apply(Act(woken=ended_by, detached=detached, outcomes=refused))
 
-    def _advance(self, now: float) -> Act | None:
+    def _advance(self, state: State, now: float) -> Act:
         """Start what has a slot; detach what has been attached for long enough."""
-        start = self._startable()
+        start = self._startable(state)
         late = [
             call
             for call in self.open
             if call.state != "final" and call.until <= now and not call.runtime and call.detached is None
         ]
         late = [call for call in late if call.id not in start]
-        unstarted = tuple(call.id for call in late if call.state == "queued")
-        reasons = {
-            call.id: f"still {'queued' if call.state == 'queued' else 'running'} after {call.attach or 0:g}s" for call in late
-        }
-        if not start and not late:
-            return None
-        return self._apply(Act(start=start + unstarted, detached=reasons))
+        detached, refused = self._detached(
+            state,
+            late,
+            lambda call: f"still {'queued' if call.state == 'queued' else 'running'} after {call.attach or 0:g}s",
+            now,
+        )
+        unstarted = tuple(call.id for call in late if call.state == "queued" and call.id in detached)
+        return self._apply(Act(start=start + unstarted, detached=detached, outcomes=refused))
 
-    def _startable(self) -> tuple[str, ...]:
+    def _startable(self, state: State) -> tuple[str, ...]:
         """The queued calls that may start now: those that take no slot at once, others while there are slots, in call order."""
         slots = self.max_calls - sum(call.state == "running" and call.slot and call.detached is None for call in self.open)
+        room = self.max_detached - len(self._in_background(state))
         start: list[str] = []
         for call in self.open:
-            if call.state == "queued" and (slots > 0 or not call.slot):
-                start.append(call.id)
-                slots -= call.slot
+            if call.state != "queued" or (slots <= 0 if call.slot else room <= 0 and not call.runtime):
+                continue
+            start.append(call.id)
+            slots -= call.slot
+            room -= call.attach == 0
         return tuple(start)
+
+    def _in_background(self, state: State) -> list[str]:
+        """The calls that run detached, oldest first; with those of this turn that detach at once."""
+        mine = {call.id for call in self.open if call.state == "running" and (call.detached is not None or call.attach == 0)}
+        return [call for call in state.live if call in mine or call in state.placeholders]
+
+    def _detached(
+        self, state: State, calls: Sequence[OpenCall], why: Callable[[OpenCall], str], now: float
+    ) -> tuple[dict[str, str], dict[str, Outcome]]:
+        """Which of these go on detached, and why; the others fail, for there are `max_detached` of those."""
+        background = self._in_background(state)
+        detached: dict[str, str] = {}
+        refused: dict[str, Outcome] = {}
+        for call in calls:
+            if call.id in background or len(background) + len(detached) < self.max_detached:
+                detached[call.id] = why(call)
+            else:
+                told = f"{', '.join(background + list(detached))} run in the background, as many as may; wait for one or cancel one"
+                refused[call.id] = failed(self.began.get(call.id), told, now)
+        return detached, refused
 
     def _apply(self, act: Act) -> Act:
         for call in self.open:
@@ -242,6 +291,8 @@ class Turn:
         self.run = state.run + begins
         item = _user_item(state, folded, nudge)
         amends = item is not None and state.unanswered and not results
+        if results and item is not None and self.switches.mail_in_tool_result:
+            results, item = (*results[:-1], evolve(results[-1], mail=item)), None
         append: tuple[Item, ...] = (ResultsItem(results),) if results else ()
         commit = Commit(
             append=append if amends or item is None else (*append, item),
@@ -253,6 +304,7 @@ class Turn:
             turn=state.turn + 1,
             rounds=spent + 1,
             hops=_hops(state, folded, begins=begins),
+            spent=UNSPENT if begins else None,
         )
         self.open = []
         self.nudging = self.retrying = self.again = False
@@ -276,9 +328,9 @@ class Turn:
         """The run that a `StopRun` of this moment means: the one in progress, else the next."""
         return self.run + (self.phase is Phase.IDLE)
 
-    def started_now(self) -> tuple[str, ...]:
+    def started_now(self, state: State) -> tuple[str, ...]:
         """The calls of a fresh completion that have a slot."""
-        start = self._startable()
+        start = self._startable(state)
         self._apply(Act(start=start))
         return start
 

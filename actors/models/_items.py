@@ -93,15 +93,23 @@ class Placeholder:
 
 @frozen
 class Result:
-    """The one result of one call: its outcome, or a placeholder."""
+    """The one result of one call: its outcome, or a placeholder.
+
+    `mail` is what was said beside it, for models that take no user turn there (`mail_in_tool_result`).
+    """
 
     call: str
     tool: str
     outcome: Outcome | Placeholder
+    mail: UserItem | None = None
 
     @cached_property
     def text(self) -> str:
         """What the model reads."""
+        return self._told if self.mail is None else f"{self._told}\n\n{self.mail.text}"
+
+    @property
+    def _told(self) -> str:
         if isinstance(self.outcome, Placeholder):
             place = self.outcome
             return placeholder_text(self.call, self.tool, place.status, place.reason, place.session, can_wait=place.can_wait)
@@ -109,8 +117,9 @@ class Result:
 
     @property
     def media(self) -> tuple[Media, ...]:
-        """The media that the tool returned."""
-        return flatten(self.outcome.value).media if isinstance(self.outcome, Outcome) else ()
+        """The media that the tool returned, and those of the mail."""
+        returned = flatten(self.outcome.value).media if isinstance(self.outcome, Outcome) else ()
+        return returned if self.mail is None else returned + self.mail.media
 
 
 def _results(results: Sequence[Result]) -> tuple[Result, ...]:

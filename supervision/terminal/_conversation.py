@@ -15,7 +15,7 @@ from attrs import define, field
 
 from actors import RunFailed, SendRefused
 from actors.events import Answer, AnyEvent, MailDelivered, RunStarted, RunStopped
-from supervision._session import SessionRef
+from supervision._session_ref import SessionRef
 
 from ._keyboard import is_terminal, typed_lines
 

@@ -13,7 +13,7 @@ from rich.rule import Rule
 from actors import ActorCrashed
 from actors.events import ToolDetached, ToolStarted
 from supervision._runner import run
-from supervision._session import SessionRef
+from supervision._session_ref import SessionRef
 from supervision._system import System
 
 from ._scene import REDIRECT, TASK, Add, Break, Counter, Investigator, scripted

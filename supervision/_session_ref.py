@@ -1,0 +1,141 @@
+"""What a session's ref does: what an actor's does, and what a conversation needs."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from math import inf
+from typing import Any
+
+import trio
+
+from actors._envelope import (
+    NORMAL,
+    Action,
+    CancelAllAttached,
+    CancelCalls,
+    Pause,
+    Receipt,
+    Resume,
+    StopRun,
+    UserMessage,
+)
+from actors._errors import AskTimeout, NotPermitted, RecipientStopped
+from actors._exit import Exit
+from actors._identity import Identity, current
+from actors._ref import ActorRef, StopMode, waiting
+from actors.agent._record import SessionRecord
+
+from ._stream import Events, RunStream, session_events
+
+
+class SessionRef(ActorRef):
+    """A session's address: what an `ActorRef` does, and what a conversation needs."""
+
+    __slots__ = ()
+
+    def _remember(self, place: Any) -> None:
+        """Every send goes through the session's rules."""
+
+    def _session(self) -> Any:
+        place: Any = self._place()
+        if place.kind != "session":
+            raise NotPermitted(f"{self.address} is no session; use `system.ref({self.address!r})`")
+        return place
+
+    # -------------------------------------------------------------- asking
+    async def ask(self, body: str | UserMessage, *, timeout: float | None = None) -> str:  # type: ignore[override]  # noqa: ASYNC109
+        """Send, then wait for the first final answer that was given after reading it. Asks folded together share it.
+
+        Raises:
+            AskTimeout: No answer within `timeout` seconds; the message stays.
+            RunFailed: The run that read it ended without an answer. A pause goes on waiting.
+            SendRefused: As `send`.
+        """
+        return await self._within(timeout, self._answered, body, current.get().check())
+
+    async def _answered(self, body: object, identity: Identity) -> str:
+        place = self._session()
+        receipt = place.admit(identity, body, id=None, priority=NORMAL, token=None)
+        answer: str = await place.session.answers.to(receipt.seq)
+        return answer
+
+    async def wait_answer(self, timeout: float | None = None) -> str:  # noqa: ASYNC109
+        """The last answer of the run in progress or about to start, when it ends; else the last answer, at once.
+
+        Raises `RunFailed` if that run has none, `AskTimeout` after `timeout` seconds.
+        """
+        session = self._session().session
+        if session.busy:
+            return await self._within(timeout, session.answers.of_the_run)
+        await trio.lowlevel.checkpoint()
+        answer: str = session.answers.at_rest(session.state.status)
+        return answer
+
+    async def _within(self, seconds: float | None, fn: Callable[..., Awaitable[str]], *args: Any) -> str:
+        with waiting(self._system(), self.address), trio.move_on_after(inf if seconds is None else seconds):
+            return await fn(*args)
+        raise AskTimeout(address=self.address, seconds=seconds)
+
+    def stream(self, body: str | UserMessage, *, id: str | None = None) -> AbstractAsyncContextManager[RunStream]:
+        """Send and follow the events of the run that reads it, from now until that run ends. `.answer` is its answer.
+
+        Resent under its id, a message is followed from where it was first accepted, as far back as there are events.
+        """
+        return self._stream(body, id)
+
+    @asynccontextmanager
+    async def _stream(self, body: str | UserMessage, id: str | None) -> AsyncIterator[RunStream]:
+        place = self._session()
+        since = place.runtime.hub.seq
+        stream = RunStream(place, await self.send(body, id=id), since)
+        async with aclosing(stream.events):
+            yield stream
+
+    def events(self, since: int | None = None) -> AbstractAsyncContextManager[Events]:
+        """Follow this session's events (after `since`, else from now) until the session ends."""
+        runtime = self._system()
+        try:
+            ended = self._place() is None
+        except RecipientStopped:
+            ended = True
+        return aclosing(session_events(runtime.hub, self.address, since, ended=ended))  # type: ignore[attr-defined]
+
+    async def stop(self, mode: StopMode = "now") -> Exit:
+        """As of any actor. A call may stop its own session: the session does not wait for it any more, and cancels it."""
+        identity = current.get()
+        place = self._system().router.places.get(self.address)  # type: ignore[attr-defined]
+        if place is not None and identity.address in {each.address for each in (place.children or {}).values()}:
+            return await place.stop(mode, identity.check())  # type: ignore[no-any-return]
+        return await super().stop(mode)
+
+    # -------------------------------------------------------------- orders
+    async def pause(self) -> Receipt:
+        """Stop at the next receive point until `resume`; calls go on, their results are built then."""
+        return await self._order(Pause())
+
+    async def resume(self) -> Receipt:
+        """Go on after `pause`; after a failure try the round again."""
+        return await self._order(Resume())
+
+    async def stop_run(self) -> Receipt:
+        """End the run in progress: its completion and calls are cancelled, every call is settled. The session stays."""
+        return await self._order(StopRun())
+
+    async def cancel_calls(self, *ids: str) -> Receipt:
+        """Cancel these calls, at the session's next receive point; the run goes on."""
+        return await self._order(CancelCalls(ids))
+
+    async def cancel_attached(self) -> Receipt:
+        """Cancel every call the session is attached to now; the run goes on."""
+        return await self._order(CancelAllAttached())
+
+    async def _order(self, action: Action) -> Receipt:
+        await trio.lowlevel.checkpoint()
+        receipt: Receipt = self._session().order(current.get().check(), action)
+        return receipt
+
+    # -------------------------------------------------------------- looking
+    async def record(self, last: int | None = None) -> SessionRecord:
+        """The session as it is stored now; with `last`, its last items only."""
+        await trio.lowlevel.checkpoint()
+        record: SessionRecord = self._session().state.record(last)
+        return record
