@@ -63,7 +63,7 @@ class Life(Identity):
 
     __slots__ = (
         "actor", "box", "deferred", "draining", "ending", "failure", "function", "generation", "gone", "late", "mail", "over",
-        "ready", "ref", "scope", "taken", "timers",
+        "ready", "ref", "resigned", "scope", "taken", "timers",
     )  # fmt: skip
 
     def __init__(self, address: str, sender: Sender, runtime: Any, box: ActorMailbox, generation: int) -> None:
@@ -74,6 +74,7 @@ class Life(Identity):
         self.scope = trio.CancelScope(shield=True)  # made before its task starts: a stop may come first
         self.actor: Any = None
         self.ready = False
+        self.resigned = False  # it tries nothing again: too many lives before it did
         self.late: Exception | None = None  # it was not ready in time
         self.over = False  # its children are being stopped: it starts no more
         self.failure: Failed | None = None  # what it failed with, while its cleanup runs

@@ -31,6 +31,10 @@ BATCHES = (1, 2, 3, _receive.BATCH)
 class Orders(random.Random):
     """A random source for trio's scheduler; trio has it shuffle each batch of ready tasks."""
 
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.chances = random.Random(f"chances of {seed}")  # noqa: S311  # no secret; apart, so that no draw shifts the orders
+
     def shuffle(self, x: Any) -> None:
         """Put the batch in order, taking some tasks out for the next one."""
         if not x:
@@ -45,6 +49,12 @@ class Orders(random.Random):
 
 def _run_module() -> Any:
     return sys.modules.get("trio._core._run")
+
+
+def chances() -> random.Random:
+    """A source for what is left to chance: of the block that is open here, else of its own."""
+    orders = getattr(_run_module(), SOURCE, None)
+    return orders.chances if isinstance(orders, Orders) else random.Random()  # noqa: S311  # no secret
 
 
 def steerable() -> Any:

@@ -147,7 +147,7 @@ class Ended(Event):
 
 @frozen
 class Restarted(Event):
-    """An actor is ready again after `attempt` restarts."""
+    """An actor is ready again. `attempt`: with a backoff, which restart in a row this was; else which of all."""
 
     kind: ClassVar[Literal["restarted"]] = "restarted"
     address: str

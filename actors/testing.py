@@ -164,7 +164,7 @@ def scheduled(seed: int) -> AbstractContextManager[None]:
     handles before others have their turn. trio promises none of these, so a test that fails under one seed found a bug. The
     exception that leaves the block has the seed as a note; the same seed replays it.
 
-    It replays what trio's scheduler decides. Threads, sockets, subprocesses, the wall clock and Python's `random` are
+    It replays what trio's scheduler decides, and the jitter of every `Backoff` in a system opened inside the block. Threads, sockets, subprocesses, the wall clock and Python's `random` are
     not steered: use in-memory doubles and `autojump_clock`. Tasks that were ready before the block go in the order they had.
 
     With Hypothesis, draw the seed as an argument and open the block inside the test: `@given(seed=st.integers())`. Hypothesis

@@ -37,15 +37,20 @@ class DeadLetters:
         return len(self._kept)
 
     def __getitem__(self, index: int) -> DeadLetter:
+        kept = len(self._kept)
+        if not -kept <= index < kept:
+            there = f"write 0 (the oldest) to {kept - 1}, or -1 for the newest" if kept else "none is kept"
+            raise IndexError(f"there is no dead letter {index}: {there}; {self.total} were seen in all")
         return self._kept[index]
 
     async def replay(self, index: int) -> Receipt:
         """Send the letter at `index` to its recipient again, as its sender, and take it off the list.
 
-        Raises as `ActorRef.send`; the letter then stays where it is. The asker of an ask is not waiting any more.
+        Raises as `ActorRef.send`; the letter then stays where it is. The asker of an ask is not waiting any more. `IndexError`, which
+        says what is kept, if there is no such letter.
         """
         await trio.lowlevel.checkpoint()
-        receipt = self._resend(self._kept[index])
+        receipt = self._resend(self[index])
         del self._kept[index]
         return receipt
 

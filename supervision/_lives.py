@@ -99,9 +99,9 @@ class Lives:
         place.status = Status.IDLE
         if place.ready is not None:
             place.ready.set()
-        if life.generation > 1:
+        if life.generation > 1 and not life.resigned:
             self.runtime.restarts += 1
-            self.runtime.hub.restarted(place.address, life.generation - 1)
+            self.runtime.hub.restarted(place.address, place.attempts or life.generation - 1)
 
     async def start(self, place: Place) -> None:
         """Begin the first life and wait until it is ready; `StartFailed` if it never was. Cancelled, it stops the place first."""

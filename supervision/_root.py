@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable
 from contextvars import copy_context
 from itertools import count
-from random import Random
 from threading import get_ident
 from typing import Any
 
@@ -18,6 +17,7 @@ from actors._exit import Status
 from actors._life import Life
 from actors._limits import Limits
 from actors._ref import ActorRef, waiting
+from actors._scheduled import chances
 from actors.store._api import Store
 
 from ._dead import DeadLetter, DeadLetters
@@ -68,7 +68,7 @@ class Root:
         self.restarts = 0
         self.crashes = 0
         self.tasks = 0
-        self.random = Random()  # noqa: S311  # jitter, no secret
+        self.random = chances()  # jitter
         self._idle: trio.Event | None = None
         self._names = count(1).__next__
 

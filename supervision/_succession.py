@@ -102,7 +102,7 @@ class Succession:
         )
         self.log_crash(place, f"no more than {restarts} restarts: it has failed")
         if place.survive(spent):
-            self.root.lives.begin(place)
+            self.root.lives.begin(place).resigned = True
         else:
             self.finish(place, Failed(spent))
 

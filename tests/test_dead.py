@@ -84,10 +84,17 @@ async def test_a_letter_that_kills_again_is_a_dead_letter_again() -> None:
 
 
 async def test_there_is_no_letter_that_is_not_there() -> None:
-    """As of any list."""
+    """As of any list; the text says which there are."""
     async with open_system() as system:
-        with pytest.raises(IndexError):
+        with pytest.raises(IndexError, match="there is no dead letter 0: none is kept; 0 were seen in all"):
             await system.dead_letters.replay(0)
+        await lost(system, "a", "b")
+        for wrong in (99, 3, -4):
+            with pytest.raises(
+                IndexError, match=rf"no dead letter {wrong}: write 0 \(the oldest\) to 2, or -1 for the newest; 3 were"
+            ):
+                await system.dead_letters.replay(wrong)
+        assert len(system.dead_letters) == 3
 
 
 async def test_what_is_refused_is_no_dead_letter() -> None:

@@ -13,7 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors import Actor, ActorRef, ConfigError, _receive, handle
 from actors.testing import Probe, scheduled
-from supervision import open_system
+from supervision import Backoff, open_system
 
 SEEDS = range(50)
 Order = tuple[str, ...]
@@ -128,6 +128,41 @@ def test_virtual_time_passes_under_a_seed() -> None:
     for seed in SEEDS:
         with scheduled(seed):
             assert trio.run(naps, clock=MockClock(autojump_threshold=0)) == 3
+
+
+class Broken(Actor):
+    """Starts, notes when, and crashes."""
+
+    def __init__(self, starts: list[float]) -> None:
+        self.starts = starts
+
+    async def on_start(self) -> None:
+        self.starts.append(trio.current_time())
+        self.send_after(0, "crash")
+
+    @handle
+    def crash(self, message: str) -> None:
+        raise ValueError(message)
+
+
+async def restarts() -> Order:
+    starts: list[float] = []
+    async with open_system() as system:
+        ref = await system.spawn(Broken, starts, backoff=Backoff(jitter=0.5))
+        await ref.wait()
+    return tuple(map(str, starts))
+
+
+def test_the_jitter_of_a_backoff_comes_back_too() -> None:
+    """A seed replays a run, not its task orders alone; another seed draws other delays."""
+
+    def delays(seed: int) -> Order:
+        with scheduled(seed):
+            return trio.run(restarts, clock=MockClock(autojump_threshold=0))
+
+    times = {seed: delays(seed) for seed in range(10)}
+    assert {seed: delays(seed) for seed in range(10)} == times
+    assert len(set(times.values())) == 10
 
 
 # ------------------------------------------------------------------ the switch

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ import trio
 from scenes import Worker, scene, virtual_time
 
 from actors import Agent, ModelError, RunFailed, Status
+from actors.events import Restarted
 from actors.models import Request, Scripted, ScriptedModel, call, fail, say
 from supervision import open_system
 
@@ -97,6 +99,16 @@ async def test_an_outage_is_retried_later_and_later_then_the_session_has_failed(
         assert here.session.status is Status.FAILED
     waited = [after - before for before, after in pairwise(times)]
     assert waited == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6], rel=0.11)
+
+
+async def test_each_restart_is_an_event_and_giving_up_is_none() -> None:
+    """Five attempts of five, then silence; a person's next words start a count of their own."""
+    async with scene(*[outage()] * 7, say("back again")) as here:
+        for words in ("hello?", "and now?"):
+            with suppress(RunFailed):
+                await here.session.ask(words)
+        assert [event.attempt for event in here.seen if isinstance(event, Restarted)] == [1, 2, 3, 4, 5, 1]
+        assert here.system.statistics().restarts == 6
 
 
 async def test_a_failed_session_answers_the_next_message() -> None:
