@@ -72,6 +72,7 @@ from ._outcome import Media, Outcome, OutcomeStatus
 from ._ref import ActorRef, Ask
 from ._reply import NO_REPLY, Reject
 from .agent._agent import Agent
+from .agent._inbox import Inbox
 from .agent._record import CallRecord, SessionRecord
 from .models._api import Model
 from .models._items import AssistantItem, Item, Placeholder, Result, ResultsItem, UserItem
@@ -84,7 +85,7 @@ __all__ = [
     "INHERIT", "NO_REPLY", "Action", "Actor", "ActorCrashed", "ActorRef", "ActorStopped", "ActorsError", "Agent", "AgentMessage",
     "AlreadyCompleted", "Ask", "AskCycle", "AskFailed", "AskRefused", "AskTimeout", "AssistantItem", "BadArguments", "CallRecord", "CancelAllAttached", "CancelCalls",
     "CodecError", "ConfigError", "ContinuationResult", "Control", "Ended", "Envelope", "Exit", "Failed", "Fenced", "Finished", "FromActor",
-    "FromSession", "FromSystem", "FromToolCall", "FromUser", "IdConflict", "Inherit", "Item", "Killed", "LeaseLost", "LimitExceeded",
+    "FromSession", "FromSystem", "FromToolCall", "FromUser", "IdConflict", "Inbox", "Inherit", "Item", "Killed", "LeaseLost", "LimitExceeded",
     "Limits", "Mailbox", "MailboxFull", "MailboxStatistics", "Media", "Model", "ModelError", "ModelUnusable", "NotPermitted", "Outcome", "OutcomeStatus",
     "Pause", "Placeholder", "Priority", "Receipt", "RecipientStopped", "Reject", "Rejected", "RestartIntensityExceeded", "Result",
     "ResultsItem", "Resume", "RunFailed", "Scope", "SendRefused", "Sender", "SessionBody", "SessionRecord", "StartFailed", "Status",

@@ -16,8 +16,10 @@ from actors._actor import Actor
 from actors._envelope import UserMessage
 from actors._errors import ConfigError
 from actors._exit import Exit
+from actors._inherit import INHERIT, Inherit
 from actors._limits import Limits
 from actors.agent._agent import Agent
+from actors.agent._inbox import Inbox
 from actors.events import AnyEvent
 from actors.store._api import Store
 
@@ -32,7 +34,7 @@ HUNG = 70  # sysexits.h: internal software error
 @overload
 def run(
     target: type[Agent], message: str | UserMessage, *, store: str | Store | None = None, limits: Limits | None = None,
-    on_event: Callable[[AnyEvent], object] | None = None, **options: Any,
+    inbox: Inbox | Inherit | None = INHERIT, on_event: Callable[[AnyEvent], object] | None = None, **options: Any,
 ) -> str: ...  # fmt: skip
 @overload
 def run(
@@ -50,6 +52,7 @@ def run(
     *,
     store: str | Store | None = None,
     limits: Limits | None = None,
+    inbox: Inbox | Inherit | None = INHERIT,
     on_event: Callable[[AnyEvent], object] | None = None,
     **options: Any,
 ) -> Any:
@@ -67,6 +70,7 @@ def run(
         message: For an agent: the task.
         store: Where sessions are kept; in memory if absent.
         limits: For everything in it.
+        inbox: For an agent: strings of the host's for this run, instead of those that its class names; None for none at all.
         on_event: Called with each event; what it raises is ignored.
         options: For the agent, or for the system.
 
@@ -78,7 +82,10 @@ def run(
     if isinstance(target, type) and issubclass(target, Agent):
         if message is None:
             raise ConfigError(f'run({target.__name__}) needs a task; write run({target.__name__}, "what to do")')
-        job, options = partial(_answer, target, message, options), {}
+        given = options if inbox is INHERIT else {**options, "inbox": inbox}
+        job, options = partial(_answer, target, message, given), {}
+    elif inbox is not INHERIT:
+        raise ConfigError(f"only an Agent class is run with an inbox, not {target!r}")
     elif message is not None:
         raise ConfigError(f"only an Agent class is run with a message, not {target!r}")
     elif isinstance(target, type) and issubclass(target, Actor):

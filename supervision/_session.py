@@ -15,6 +15,7 @@ from actors._envelope import (
     Control,
     FromSession,
     FromToolCall,
+    FromUser,
     Priority,
     Receipt,
     StopRun,
@@ -206,6 +207,10 @@ class SessionPlace(Place):
     def spent(self, usage: Usage) -> None:
         """A request was made."""
         self.runtime.spending.add(self, usage)
+
+    async def host_mail(self, text: str) -> int:
+        """Accept what the host's inbox held."""
+        return self.mailbox.accept(UserMessage(text), FromUser(self.state.owner)).seq  # type: ignore[no-any-return]
 
     def over_budget(self) -> str | None:
         """Why a supervisor above, or the system, allows no further request."""

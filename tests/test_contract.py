@@ -25,10 +25,9 @@ STUBS = {
 }
 NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter)`
     "calls, interrupts and providers whole": """
-        actors.MCPServer actors.Inbox actors.Agent.inbox actors.Agent.interrupt_completions
-        actors.Agent.pause_cancels_calls actors.Agent.resume_on_any_mail actors.Agent.mail_in_tool_result
+        actors.MCPServer
         actors.models.ProviderLimits
-        supervision.run(inbox) supervision.open_system(providers) supervision.open_system(prices)
+        supervision.open_system(providers) supervision.open_system(prices)
         supervision.SessionRef.ask(schema) supervision.SessionRef.send_after supervision.SessionRef.cancel_timer
     """,
     "stores": """

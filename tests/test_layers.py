@@ -88,6 +88,7 @@ actors.tools._signature     parameters: shown to a model, filled by it
 actors.tools._worker        a call, inside a worker process
 actors.tools._process       calls that can be killed
 actors.tools._loop          calls written for asyncio
+actors.tools._descent       processes that a call started
 actors.tools._tool          functions as tools
 actors.tools._collect       which tools an agent has
 actors.tools._call          one call, to its outcome
@@ -97,15 +98,18 @@ actors.agent._fold          mail folded into a turn
 actors.agent._wait          what `wait` waits for
 actors.agent._actions       what a turn asks for
 actors.agent._settle        how a call that is cut short ends
+actors.agent._slots         how many calls may run
 actors.agent._turn          what to do next: the table
 actors.agent._completion    an answer taken over
 actors.agent._control       orders, and what else ends calls from outside
 actors.agent._toolbox       the system tools
 actors.agent._answers       who waits for what a session will say
 actors.agent._budget        what requests may cost
+actors.agent._inbox         strings of the host's
 actors.agent._agent         agents as people write them
 actors.agent._asking        one answer, from the first model that gives one
 actors.agent._calls         how a call begins and ends
+actors.agent._requests      how a request is made, and what they cost
 actors.agent._session       the loop
 
 # for tests of one's own actors

@@ -96,6 +96,7 @@ class Ask:
     delivered: tuple[Envelope, ...]
     nudge: Nudge | None
     begins: bool
+    exhausted: bool = False  # a host's inbox may not restart the count of rounds any more, for the first time
 
 
 @frozen

@@ -18,6 +18,7 @@ from actors.tools._collect import as_tool, by_name, collect
 from actors.tools._tool import Tool
 
 from ._actions import Switches
+from ._inbox import Inbox, check_inbox
 from ._toolbox import TOOLBOX
 
 SWITCHES = tuple(each.name for each in fields(Switches))
@@ -41,6 +42,7 @@ class Agent(Actor):
         pause_cancels_calls: A pause cancels the calls that run.
         resume_on_any_mail: Mail that comes after a pause ends it.
         mail_in_tool_result: Mail read together with results stands in the last of them (for models that take no user turn there).
+        inbox: Strings of the host's, read while a run goes on.
         deps: Whatever `open(..., deps=...)` was given; never stored.
     """
 
@@ -55,6 +57,7 @@ class Agent(Actor):
     pause_cancels_calls: ClassVar[bool] = False
     resume_on_any_mail: ClassVar[bool] = False
     mail_in_tool_result: ClassVar[bool] = False
+    inbox: ClassVar[Inbox | None] = None
     deps: Any = None
 
     __tools__: ClassVar[Mapping[str, Tool]] = {}
@@ -70,7 +73,7 @@ class Agent(Actor):
 
 
 OPTIONS = (
-    "instructions", "model", "model_options", "tools", "toolbox", "limits", "max_rounds", *SWITCHES, "deps",
+    "instructions", "model", "model_options", "tools", "toolbox", "limits", "max_rounds", *SWITCHES, "inbox", "deps",
 )  # fmt: skip
 
 
@@ -99,6 +102,7 @@ class Config:
     max_rounds: int
     instructions: Any
     switches: Switches
+    inbox: Inbox | None = None
     deps: Any = field(default=None, eq=False)
 
     @property
@@ -121,7 +125,7 @@ def configure(agent: type[Agent], options: Mapping[str, Any], above: Limits | No
 
     Raises:
         ConfigError: Something cannot be: no model, an unknown model string, a bad tool, limits wider than those above.
-        TypeError: An unknown option; the text names near ones.
+        TypeError: An unknown option; the text names near ones. An inbox whose reader takes no name.
     """
     check_options(agent, options)
     tools = tools_of(agent, options["tools"]) if "tools" in options else agent.__tools__
@@ -138,7 +142,8 @@ def configure(agent: type[Agent], options: Mapping[str, Any], above: Limits | No
     return Config(
         agent, _models(agent, options), options.get("model_options", agent.model_options), tools, toolbox,
         (*schemas, *(TOOLBOX[name].schema for name in toolbox)), limits, max_rounds,
-        _checked(agent, options.get("instructions", _instructions(agent))), _switches(agent, options), options.get("deps", agent.deps),
+        _checked(agent, options.get("instructions", _instructions(agent))), _switches(agent, options),
+        check_inbox(agent.__name__, options.get("inbox", agent.inbox)), options.get("deps", agent.deps),
     )  # fmt: skip
 
 

@@ -55,6 +55,10 @@ class Home(Protocol):
         """A request was made; those above the session may bound what their subtree spends."""
         ...
 
+    async def host_mail(self, text: str) -> int:
+        """Accept what a host's inbox held as the owner's words; its place in the mailbox."""
+        ...
+
     def over_budget(self) -> str | None:
         """Why those above the session allow no further request; None if they do."""
         ...

@@ -27,6 +27,7 @@ def take(turn: Turn, state: State, completion: Completion, model: str, now: floa
         return _empty(turn, completion)
     if not item.calls:
         turn.phase = Phase.ANSWERED
+        turn.boundary = not turn.wrapped_up
         return Completed(Commit(append=(item,)), answer=item.text)
     if turn.wrapped_up:
         return _stray(turn, state, item)
@@ -63,7 +64,7 @@ def _empty(turn: Turn, completion: Completion) -> Completed:
     if completion.stop == "refused":
         return Completed(Commit(), failure="the model refused to answer")
     turn.phase = Phase.ANSWERED if turn.wrapped_up else Phase.MODEL
-    turn.nudging = not turn.wrapped_up
+    turn.nudging = turn.boundary = not turn.wrapped_up
     return Completed(Commit())
 
 

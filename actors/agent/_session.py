@@ -4,6 +4,7 @@ Every step is the same: apply the orders that came, ask the turn what to do, do 
 mailbox and in the model. Calls run beside it as tasks of their own (`_calls.py`); their ends are commits that send mail.
 """
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from math import inf
@@ -14,32 +15,32 @@ from attrs import evolve
 
 from actors import events
 from actors._envelope import INTERRUPT, Control, Envelope, Resume, StopRun, ToolCallFinished
-from actors._errors import ConfigError, ModelError, TranscriptInvalid
+from actors._errors import ConfigError, LimitExceeded, ModelError, TranscriptInvalid
 from actors._exit import Status
 from actors._inherit import Inherit
 from actors._life import Life
 from actors._mailbox import Mailbox
 from actors._outcome import Outcome
 from actors._waiters import unprotected, unprotected_async
-from actors.models._api import Request
-from actors.models._blocks import Usage
-from actors.models._transcript import Validator
 from actors.store._api import Store
 from actors.tools._call import unparsable
 
 from ._actions import Act, Applied, Ask, End, Phase, RunEnd, Unpause, Wait
-from ._agent import Agent, Config, instructions_for
+from ._agent import Agent, Config
 from ._answers import Answers
 from ._asking import Answered, Asking
-from ._budget import estimated, refusal
 from ._calls import Calls, Home, now_beginning
 from ._completion import take
 from ._control import apply_order, attached, cancel, close, recover, shutdown
-from ._record import UNSPENT, CallRecord, Commit, State
+from ._inbox import Drain
+from ._record import CallRecord, Commit, State
+from ._requests import Requests
 from ._settle import ended
 from ._toolbox import TOOLBOX, Desk, waited
 from ._turn import Turn
 from ._wait import WaitFor
+
+log = logging.getLogger("postroom.agent")
 
 
 class Session:
@@ -68,10 +69,10 @@ class Session:
         )
         self.calls = Calls(config, state, store, self.turn, home, self._emit)
         self._asking = Asking(config.models, self.box, self._emit)
-        self._instructions: str | None = None
-        self._validator = Validator()
+        self._requests = Requests(config, state, home, self._emit)
         self._to_cancel: tuple[str, str] | None = None
-        self._last = self._uncommitted = UNSPENT  # the usage of the last request; what no commit holds yet
+        self._drain: Drain | None = None  # of the run in progress
+        self.asked_for_schema = 0  # how many wait for an answer of a given shape
         self.draining = False  # a stop waits until what was accepted is answered
         self.drained = False
 
@@ -100,6 +101,8 @@ class Session:
 
     async def _step(self) -> None:
         await self._orders()
+        if self._drain is not None and self.turn.at_boundary(self.state):
+            await self._drain_inbox(self._drain)
         action = self.turn.next(self.state, self._mail(), trio.current_time())
         match action:
             case Wait():
@@ -112,6 +115,24 @@ class Session:
                 await self._commit(action.commit)
             case End():
                 await self._end(action.reason)
+
+    async def _drain_inbox(self, drain: Drain) -> None:
+        """Take what the host has, where there is room for it. From the drain to the accept nothing can come between."""
+        self.turn.boundary = False
+        if self.asked_for_schema or self.box.statistics().unread >= self.box.capacity:
+            return
+        text = drain.text()
+        if text:
+            with trio.CancelScope(shield=True):
+                self.turn.hosts.add(await self.home.host_mail(text))
+
+    def _read_inbox(self, ask: Ask) -> None:
+        """Each run has a reader of its own."""
+        if self.config.inbox is not None and (ask.begins or self._drain is None):
+            self._drain = Drain(self.config.inbox, self.config.agent.__name__)
+        if ask.exhausted:
+            told = "%s: its inbox has restarted the count of rounds %d times, as often as it may in a run"
+            log.warning(told, self.state.id, self.config.max_rounds)
 
     def _mail(self) -> Sequence[Envelope]:
         return [envelope for envelope in self.box.unread(self.state.mail_cursor) if not isinstance(envelope.body, Control)]
@@ -228,39 +249,25 @@ class Session:
         self.calls.forget_told()
         if ask.begins:
             self._emit(events.RunStarted)
+        self._read_inbox(ask)
         if ask.nudge is not None:
             self._emit(events.Continuing, nudge=ask.nudge)
         if ask.delivered:
             self._emit(events.MailDelivered, mail=ask.delivered, round=self.state.rounds)
         self._emit(events.TurnStarted, round=self.state.rounds)
-        refused = self._over_budget()
-        if refused is not None:
-            await self._fail(refused)
-            return
         try:
-            request = self._request(begins=ask.begins)
-        except (ConfigError, TranscriptInvalid) as error:
+            request = self._requests.next(self.agent, begins=ask.begins, wrapped_up=self.turn.wrapped_up)  # type: ignore[arg-type]  # it is born
+        except (ConfigError, LimitExceeded, TranscriptInvalid) as error:
             await self._fail(str(error))
             return
-        low = min(self.state.mail_cursor, self.state.control_cursor)
-        answer = await self._asking.ask(request, low, self._cuts)
+        answer = await self._asking.ask(request, min(self.state.mail_cursor, self.state.control_cursor), self._cuts)
         if isinstance(answer, Answered):
             await self._take(answer)
             return
         if answer.error is None or answer.streamed:
-            self._spend(estimated(self._last, answer.streamed))
+            self._requests.cut(answer.streamed)
         if answer.error is not None:
             await self._unanswered(answer.error)
-
-    def _over_budget(self) -> str | None:
-        mine = refusal(self.config.limits, self.state.spent.plus(self._uncommitted), "this run")
-        return mine or self.home.over_budget()
-
-    def _spend(self, usage: Usage) -> None:
-        """Count a request; it is kept with the next completion."""
-        self._uncommitted = self._uncommitted.plus(usage)
-        self.home.spent(usage)
-        self._emit(events.UsageReported, usage=usage)
 
     async def _unanswered(self, error: Exception) -> None:
         """What a retry cannot cure ends the run; anything else crashes the loop, which is started again with a delay."""
@@ -268,22 +275,6 @@ class Session:
             await self._fail(str(error))
         else:
             raise error
-
-    def _request(self, *, begins: bool) -> Request:
-        """The next request. Raises what is wrong with the instructions (ConfigError) or the transcript (TranscriptInvalid)."""
-        if begins or self._instructions is None:
-            self._instructions = instructions_for(self.config, self.agent)  # type: ignore[arg-type]  # it is born
-        options = dict(self.config.model_options)
-        choice = options.pop("tool_choice", "auto")
-        request = Request(
-            self._instructions,
-            tuple(self.state.items),
-            self.config.schemas,
-            "none" if self.turn.wrapped_up else choice,
-            options,
-        )
-        self._validator.check_request(request.transcript)
-        return request
 
     def _cuts(self, envelope: Envelope) -> bool:
         """R4: what cancels the completion in progress. The loop looks at it next."""
@@ -296,15 +287,13 @@ class Session:
 
     async def _take(self, answer: Answered) -> None:
         done = take(self.turn, self.state, answer.completion, answer.model, trio.current_time())
-        self._last = answer.completion.usage
-        self._spend(self._last)
-        if done.failure is None:
-            await self._commit(evolve(done.commit, spent=self.state.spent.plus(self._uncommitted)))
-            self._uncommitted = UNSPENT
-            self.home.progressed()
+        self._requests.answered(answer.completion.usage)
         if done.failure is not None:
             await self._fail(done.failure)
             return
+        await self._commit(evolve(done.commit, spent=self._requests.spent))
+        self._requests.kept()
+        self.home.progressed()
         self.calls.announce(done.announced)
         self.calls.settled(done.settled)
         if done.answer:

@@ -60,6 +60,7 @@ from ._actions import Act, Action, Ask, End, Match, OpenCall, Phase, Point, Swit
 from ._fold import Fold, fold, shown, wakes
 from ._record import UNSPENT, CallRecord, Commit, State
 from ._settle import Began, failed, settled
+from ._slots import detachable, in_background, startable
 from ._wait import WaitFor, WokenBy, woken
 
 
@@ -85,6 +86,9 @@ class Turn:
     nudging: bool = False
     retrying: bool = False  # `Resume` after a failure
     again: bool = False  # the next request was made before and got no answer
+    boundary: bool = False  # the model is done, or said nothing: a host's inbox is read before what follows
+    hosts: set[int] = field(factory=set)  # the mail of this run that came from there
+    extended: int = 0  # how often such mail restarted this run's count of rounds
 
     # -------------------------------------------------------------- next
     def next(self, state: State, mail: Sequence[Envelope], now: float) -> Action:
@@ -202,37 +206,16 @@ class Turn:
         return self._apply(Act(start=start + unstarted, detached=detached, outcomes=refused))
 
     def _startable(self, state: State) -> tuple[str, ...]:
-        """The queued calls that may start now: those that take no slot at once, others while there are slots, in call order."""
-        slots = self.max_calls - sum(call.state == "running" and call.slot and call.detached is None for call in self.open)
-        room = self.max_detached - len(self._in_background(state))
-        start: list[str] = []
-        for call in self.open:
-            if call.state != "queued" or (slots <= 0 if call.slot else room <= 0 and not call.runtime):
-                continue
-            start.append(call.id)
-            slots -= call.slot
-            room -= call.attach == 0
-        return tuple(start)
-
-    def _in_background(self, state: State) -> list[str]:
-        """The calls that run detached, oldest first; with those of this turn that detach at once."""
-        mine = {call.id for call in self.open if call.state == "running" and (call.detached is not None or call.attach == 0)}
-        return [call for call in state.live if call in mine or call in state.placeholders]
+        return startable(self.open, state, self.max_calls, self.max_detached)
 
     def _detached(
         self, state: State, calls: Sequence[OpenCall], why: Callable[[OpenCall], str], now: float
     ) -> tuple[dict[str, str], dict[str, Outcome]]:
-        """Which of these go on detached, and why; the others fail, for there are `max_detached` of those."""
-        background = self._in_background(state)
-        detached: dict[str, str] = {}
-        refused: dict[str, Outcome] = {}
-        for call in calls:
-            if call.id in background or len(background) + len(detached) < self.max_detached:
-                detached[call.id] = why(call)
-            else:
-                told = f"{', '.join(background + list(detached))} run in the background, as many as may; wait for one or cancel one"
-                refused[call.id] = failed(self.began.get(call.id), told, now)
-        return detached, refused
+        """Which of these go on detached, and why; the others fail, for there is no more room in the background."""
+        stay = detachable(calls, self.open, state, self.max_detached)
+        told = f"{', '.join(in_background(self.open, state))} run in the background, as many as may; wait for one or cancel one"
+        refused = {each.id: failed(self.began.get(each.id), told, now) for each in calls if each not in stay}
+        return {each.id: why(each) for each in stay}, refused
 
     def _apply(self, act: Act) -> Act:
         for call in self.open:
@@ -284,7 +267,11 @@ class Turn:
         results = self.results(state)
         placed = {result.call for result in results if isinstance(result.outcome, Placeholder)}
         folded = fold(state, mail, state.placeholders | placed)
-        spent = 0 if folded.person else state.rounds - self.again
+        if self.phase is Phase.IDLE:
+            self.hosts.clear()
+            self.extended = 0
+        extended = self.extended
+        spent = 0 if self._restarts(folded) else state.rounds - self.again
         self.wrapped_up = spent >= self.max_rounds
         nudge: Nudge | None = "wrap_up" if self.wrapped_up else "continuation" if self.nudging and not folded.mail else None
         begins = self.phase is Phase.IDLE
@@ -307,9 +294,24 @@ class Turn:
             spent=UNSPENT if begins else None,
         )
         self.open = []
-        self.nudging = self.retrying = self.again = False
+        self.nudging = self.retrying = self.again = self.boundary = False
         self.phase = Phase.MODEL
-        return Ask(commit, folded.mail, nudge, begins)
+        exhausted = self.extended == self.max_rounds + 1 and not extended > self.max_rounds
+        return Ask(commit, folded.mail, nudge, begins, exhausted)
+
+    def _restarts(self, folded: Fold) -> bool:
+        """Whether the count of rounds begins anew: a person spoke. A host's inbox may do that `max_rounds` times a run."""
+        if not folded.person or any(isinstance(each.sender, FromUser) and each.seq not in self.hosts for each in folded.mail):
+            return folded.person
+        self.extended += 1
+        return self.extended <= self.max_rounds
+
+    def at_boundary(self, state: State) -> bool:
+        """Whether a host's inbox is to be read now: behind a tool round, an empty turn, or a would-be final answer."""
+        if state.status is Status.PAUSED:
+            return False
+        calls_done = self.phase is Phase.CALLS and all(state.calls[each.id].final or each.detached for each in self.open)
+        return self.boundary or calls_done
 
     def failed(self, reason: str) -> Commit:
         """The model will not answer: the run ends; a person's mail or `Resume` tries the round again."""
@@ -320,7 +322,7 @@ class Turn:
         """There is no run any more."""
         self.phase = Phase.IDLE
         self.open = []
-        self.nudging = self.retrying = self.again = False
+        self.nudging = self.retrying = self.again = self.boundary = False
 
     # -------------------------------------------------------------- what the loop asks and tells it
     @property

@@ -1,0 +1,72 @@
+"""The requests of a session: how each is made, and what they cost so far."""
+
+from collections.abc import Callable
+
+from actors import events
+from actors._errors import LimitExceeded
+from actors.models._api import Request
+from actors.models._blocks import Usage
+from actors.models._transcript import Validator
+
+from ._agent import Agent, Config, instructions_for
+from ._budget import estimated, refusal
+from ._calls import Home
+from ._record import UNSPENT, State
+
+
+class Requests:
+    """Makes them, checks them, counts them. `show` emits an event."""
+
+    def __init__(self, config: Config, state: State, home: Home, show: Callable[..., None]) -> None:
+        self._config = config
+        self._state = state
+        self._home = home
+        self._show = show
+        self._instructions: str | None = None  # of the run in progress
+        self._validator = Validator()
+        self._last = UNSPENT
+        self._uncommitted = UNSPENT  # what no commit holds yet
+
+    def next(self, agent: Agent, *, begins: bool, wrapped_up: bool) -> Request:
+        """The next request, of a run that begins with it or not.
+
+        Raises:
+            LimitExceeded: The run, or those above the session, may make no further one.
+            ConfigError: Something is wrong with the instructions.
+            TranscriptInvalid: A provider would refuse it.
+        """
+        refused = refusal(self._config.limits, self.spent, "this run") or self._home.over_budget()
+        if refused is not None:
+            raise LimitExceeded(refused)
+        if begins or self._instructions is None:
+            self._instructions = instructions_for(self._config, agent)
+        options = dict(self._config.model_options)
+        choice = options.pop("tool_choice", "auto")
+        request = Request(
+            self._instructions, tuple(self._state.items), self._config.schemas, "none" if wrapped_up else choice, options
+        )
+        self._validator.check_request(request.transcript)
+        return request
+
+    @property
+    def spent(self) -> Usage:
+        """What the run has cost so far."""
+        return self._state.spent.plus(self._uncommitted)
+
+    def answered(self, usage: Usage) -> None:
+        """One was answered. What it cost is kept with the answer."""
+        self._last = usage
+        self._count(usage)
+
+    def cut(self, streamed: int) -> None:
+        """One was not, after so many characters: nobody says what it cost."""
+        self._count(estimated(self._last, streamed))
+
+    def _count(self, usage: Usage) -> None:
+        self._uncommitted = self._uncommitted.plus(usage)
+        self._home.spent(usage)
+        self._show(events.UsageReported, usage=usage)
+
+    def kept(self) -> None:
+        """`spent` was committed."""
+        self._uncommitted = UNSPENT
