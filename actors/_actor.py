@@ -10,7 +10,7 @@ from ._errors import ActorsError
 from ._exit import Exit
 from ._identity import current
 from ._life import Life, Timer
-from ._ref import ActorRef
+from ._ref import ActorRef, check_thread, here
 from ._reply import ReplyToken
 
 
@@ -54,6 +54,12 @@ class Actor:
             )
         return life
 
+    def _acting(self) -> Life:
+        """As `_alive`, for what changes something. RuntimeError in a worker thread."""
+        life = self._alive()
+        check_thread(life.runtime, life.address)
+        return life
+
     @property
     def ref(self) -> ActorRef:
         """This actor's own ref."""
@@ -80,7 +86,7 @@ class Actor:
 
         Raises `StartFailed` if its first start fails. Cancelled, it has stopped the child before it returns.
         """
-        life = self._alive()
+        life = self._acting()
         ref: ActorRef = await life.runtime.spawn_child(
             life, factory, args, name=name, restart=restart, shutdown=shutdown, init_timeout=init_timeout
         )
@@ -97,13 +103,13 @@ class Actor:
         An `Ended` comes after all earlier mail of that actor. One of a spawned child that failed for good crashes an actor that
         has no handler for it.
         """
-        life = self._alive()
-        life.runtime.watch(life, ref.address)
+        life = self._acting()
+        life.runtime.watch(life, here(ref, life.runtime))
 
     def unwatch(self, ref: ActorRef) -> None:
         """Take a `watch` back."""
-        life = self._alive()
-        life.runtime.unwatch(life, ref.address)
+        life = self._acting()
+        life.runtime.unwatch(life, here(ref, life.runtime))
 
     async def receive(
         self,
@@ -115,17 +121,17 @@ class Actor:
         `match` is a predicate or a message's class. What it takes counts as handled with the message in progress.
         """
         predicate = (lambda envelope: isinstance(envelope.body, match)) if isinstance(match, type) else match
-        return await self._alive().receive(predicate, timeout)
+        return await self._acting().receive(predicate, timeout)
 
     def reply(self, value: object, *, to: Envelope) -> None:
         """Answer an ask whose handler returned `NO_REPLY`. Too late, it is dropped and counted; to a tell, it does nothing."""
         if isinstance(to.token, ReplyToken):
-            self._alive().settle(to.token, value)
+            self._acting().settle(to.token, value)
 
     def finish(self, value: object = None) -> None:
         """End this actor with `Finished(value)` once the handler in progress returns. The rest of its mail is dead letters."""
-        self._alive().finish(value)
+        self._acting().finish(value)
 
     def send_after(self, seconds: float, body: object) -> Timer:
         """Send `body` to oneself in `seconds`; gone with this life. Cancel it through the `Timer`."""
-        return self._alive().send_after(seconds, body)
+        return self._acting().send_after(seconds, body)

@@ -109,22 +109,41 @@ def _home() -> Runtime:
     return runtime
 
 
+def check_thread(runtime: Runtime, address: str) -> None:
+    """RuntimeError in any thread but the one that the system runs in: trio's state is not for two."""
+    if get_ident() != runtime.thread:
+        raise RuntimeError(f"{address} was used from a foreign thread; use send_from_thread there, or a portal")
+
+
+def here(ref: ActorRef, runtime: Runtime) -> str:
+    """The address of a ref. ActorsError if it is a ref of another system, where the address means somebody else."""
+    if ref._system() is not runtime:  # noqa: SLF001  # the ref's other half, in its own file
+        raise ActorsError(
+            f"{ref.address} belongs to another system; across systems refs take mail, and nothing else leads there"
+        )
+    return ref.address
+
+
 @contextmanager
 def waiting(runtime: Runtime, target: str) -> Iterator[None]:
     """Wait for `target` within the rules: refused if it would close a cycle, ended by the waiter's `max_wait`.
 
-    Host code is bound by neither. Raises `AskCycle` at once, `AskTimeout` when the time is over.
+    Host code is bound by neither; a wait for an actor of another system by its time alone. Raises `AskCycle` at once,
+    `AskTimeout` when the time is over.
     """
     identity = current.get()
-    if identity.max_wait is None or identity.runtime is not runtime:
+    if identity.max_wait is None:
         yield
         return
-    runtime.waits.enter(identity.address, target)
+    inside = identity.runtime is runtime
+    if inside:
+        runtime.waits.enter(identity.address, target)
     try:
         with trio.move_on_after(identity.max_wait) as scope:
             yield
     finally:
-        runtime.waits.leave(identity.address, target)
+        if inside:
+            runtime.waits.leave(identity.address, target)
     if scope.cancelled_caught:
         raise AskTimeout(address=target, seconds=identity.max_wait)
 
@@ -161,7 +180,9 @@ class ActorRef:
         return self._runtime
 
     def _place(self) -> Place:
-        place: Place = self._system().place(self._address)
+        system = self._system()
+        check_thread(system, self._address)
+        place: Place = system.place(self._address)
         return place
 
     # -------------------------------------------------------------- sending
@@ -181,7 +202,7 @@ class ActorRef:
             IdConflict: You used `id` for another body.
             UnknownRecipient: Nobody has this address; the error names near ones.
             RecipientStopped: It ended for good.
-            RuntimeError: This is not the trio thread.
+            RuntimeError: This is not the thread that the system runs in.
             Fenced: The life that sends has ended.
             trio.WouldBlock: The recipient is stored durably; use `send`.
         """
@@ -192,7 +213,6 @@ class ActorRef:
             or get_ident() != self._thread
         ):  # fmt: skip
             place = self._place()
-            self._check_thread()
             priority = INTERRUPT if interrupt else NORMAL
             receipt = place.admit(identity.within(self._system()), body, id=id, priority=priority, token=None)
             self._remember(place)
@@ -203,10 +223,6 @@ class ActorRef:
         if place.direct:
             self._box = place.mailbox
             self._thread = get_ident()
-
-    def _check_thread(self) -> None:
-        if get_ident() != self._system().thread:
-            raise RuntimeError(f"{self._address} was written to from a foreign thread; use send_from_thread, or a portal")
 
     async def send(self, body: object, *, id: str | None = None, interrupt: bool = False, wait: float = 0.0) -> Receipt:
         """As `send_nowait`, and durable where the recipient is when it returns; waits up to `wait` seconds for room.
@@ -260,9 +276,13 @@ class ActorRef:
         """
         identity = current.get()
         runtime = self._runtime if self._runtime is not None else self._system()
-        if identity.revoked or identity.runtime is not runtime:
-            identity = identity.within(runtime)
         limit = identity.max_wait
+        if identity.revoked or identity.runtime is not runtime or get_ident() != runtime.thread:
+            check_thread(runtime, self._address)
+            identity = identity.within(runtime)
+            if limit is not None and identity is STRANGER:  # an actor of another system: only its time bounds the wait
+                return await self._asked(identity, body, limit if timeout is None else min(timeout, limit), runtime)
+            limit = identity.max_wait
         if limit is None:
             return await self._asked(identity, body, timeout, runtime)
         runtime.waits.enter(identity.address, self._address)  # before anything is accepted

@@ -16,7 +16,7 @@ from actors._errors import ActorsError, LimitExceeded
 from actors._exit import Status
 from actors._life import Life
 from actors._limits import Limits
-from actors._ref import ActorRef, waiting
+from actors._ref import ActorRef, check_thread, waiting
 from actors._scheduled import chances
 from actors.store._api import Store
 
@@ -95,6 +95,7 @@ class Root:
         self.hub.dead_letter(recipient, envelope, reason)
 
     def _resend(self, letter: DeadLetter) -> Receipt:
+        self.check_here()
         place = self.router.find(letter.recipient)
         refusal = place.refusal()
         if refusal is not None:
@@ -104,10 +105,16 @@ class Root:
         return receipt
 
     # -------------------------------------------------------------- seats
+    def check_here(self) -> None:
+        """RuntimeError in a foreign thread."""
+        check_thread(self, f"the system {self.name!r}")
+
     def admit_new(self) -> None:
         """`ActorsError` if the system is stopping or over: what starts now would never be stopped."""
+        self.check_here()
         if self.closing:
-            raise ActorsError(f"the system {self.name!r} is stopping and starts nothing new")
+            where = "over; use it inside its block" if self.over else "stopping and starts nothing new"
+            raise ActorsError(f"the system {self.name!r} is {where}")
 
     @enable_ki_protection
     def seat(self, spec: ChildSpec | Supervisor, parent: Place | None) -> Place:

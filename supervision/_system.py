@@ -15,7 +15,7 @@ from actors._errors import ConfigError, NotPermitted, leaves
 from actors._identity import current, host
 from actors._life import Life
 from actors._limits import Limits
-from actors._ref import ActorRef
+from actors._ref import ActorRef, here
 from actors.agent._agent import Agent
 from actors.events import AnyEvent
 from actors.store._api import Store
@@ -109,7 +109,9 @@ class System:
             ConfigError: The agent cannot run as it is (no model, a bad tool, ...), or the session is another agent's.
             TypeError: An unknown option.
         """
-        return await self._root.open(agent, session, owner, parent.address if isinstance(parent, ActorRef) else parent, options)
+        self._root.check_here()
+        above = here(parent, self._root) if isinstance(parent, ActorRef) else parent
+        return await self._root.open(agent, session, owner, above, options)
 
     def session(self, id: str) -> SessionRef:
         """The ref of a session. Making one never fails; using it does."""
@@ -143,6 +145,7 @@ class System:
 
     def events(self, since: int | None = None) -> AbstractAsyncContextManager[Events]:
         """Follow everything that happens, after event `since` or from now on, until the system stops."""
+        self._root.check_here()
         return aclosing(self._root.hub.follow(since, lambda _event: True, lambda _event: False))
 
     def statistics(self) -> SystemStatistics:
@@ -163,6 +166,7 @@ class System:
 
     async def wait_idle(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  # the contract's
         """Wait until no actor handles or has unread mail, and no session runs. Raises `TimeoutError` after `timeout` seconds."""
+        self._root.check_here()
         await trio.lowlevel.checkpoint_if_cancelled()
         with trio.move_on_after(inf if timeout is None else timeout):
             while not idle(self._root):

@@ -257,7 +257,7 @@ async def test_after_the_block_refs_say_that_the_system_is_over() -> None:
         ref.send_nowait(1)
     with pytest.raises(ActorsError, match="the system 'main' is over"):
         system.ref("b").send_nowait(1)
-    with pytest.raises(ActorsError, match="starts nothing new"):
+    with pytest.raises(ActorsError, match="use it inside its block"):
         await system.spawn(Worker)
 
 
