@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from math import inf
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import trio
 
@@ -18,13 +18,16 @@ from actors._envelope import (
     StopRun,
     UserMessage,
 )
-from actors._errors import AskTimeout, NotPermitted, RecipientStopped
+from actors._errors import AskTimeout, NotPermitted, RecipientStopped, RunFailed
 from actors._exit import Exit
 from actors._identity import Identity, current
 from actors._ref import ActorRef, StopMode, waiting
 from actors.agent._record import SessionRecord
+from actors.agent._shape import MisshapenError, Shape
 
 from ._stream import Events, RunStream, session_events
+
+T = TypeVar("T")
 
 
 class SessionRef(ActorRef):
@@ -42,15 +45,43 @@ class SessionRef(ActorRef):
         return place
 
     # -------------------------------------------------------------- asking
-    async def ask(self, body: str | UserMessage, *, timeout: float | None = None) -> str:  # type: ignore[override]  # noqa: ASYNC109
+    @overload  # type: ignore[override]
+    async def ask(self, body: str | UserMessage, *, timeout: float | None = None) -> str: ...  # noqa: ASYNC109
+    @overload
+    async def ask(self, body: str | UserMessage, *, schema: type[T], timeout: float | None = None) -> T: ...  # noqa: ASYNC109
+    async def ask(self, body: str | UserMessage, *, schema: Any = None, timeout: float | None = None) -> Any:  # noqa: ASYNC109
         """Send, then wait for the first final answer that was given after reading it. Asks folded together share it.
+
+        With a `schema` (an attrs class, dataclass, TypedDict or pydantic model; whatever a tool takes), the model is told to
+        answer in that shape, and the answer is returned as a value of it. One that does not fit is asked for once more.
 
         Raises:
             AskTimeout: No answer within `timeout` seconds; the message stays.
-            RunFailed: The run that read it ended without an answer. A pause goes on waiting.
+            RunFailed: The run that read it ended without an answer, or twice with one that does not fit `schema`; the reason says
+                what is wrong with it. A pause goes on waiting.
             SendRefused: As `send`.
+            ConfigError: A model cannot be told of this `schema`.
         """
-        return await self._within(timeout, self._answered, body, current.get().check())
+        identity = current.get().check()
+        if schema is None:
+            return await self._within(timeout, self._answered, body, identity)
+        return await self._within(timeout, self._shaped, body, Shape(schema), identity)
+
+    async def _shaped(self, body: str | UserMessage, shape: Shape[T], identity: Identity) -> T:
+        session = self._session().session
+        session.shaping += 1
+        try:
+            words = await self._answered(shape.asked(body), identity)
+            try:
+                return shape.read(words)
+            except MisshapenError as wrong:
+                words = await self._answered(shape.repair(wrong), identity)
+            return shape.read(words)
+        except MisshapenError as wrong:
+            reason = f"its answer does not fit {shape.name}, also when asked again: {wrong}"
+            raise RunFailed(status=session.state.status, reason=reason) from None
+        finally:
+            session.shaping -= 1
 
     async def _answered(self, body: object, identity: Identity) -> str:
         place = self._session()
@@ -70,7 +101,7 @@ class SessionRef(ActorRef):
         answer: str = session.answers.at_rest(session.state.status)
         return answer
 
-    async def _within(self, seconds: float | None, fn: Callable[..., Awaitable[str]], *args: Any) -> str:
+    async def _within(self, seconds: float | None, fn: Callable[..., Awaitable[T]], *args: Any) -> T:
         with waiting(self._system(), self.address), trio.move_on_after(inf if seconds is None else seconds):
             return await fn(*args)
         raise AskTimeout(address=self.address, seconds=seconds)

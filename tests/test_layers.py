@@ -69,6 +69,14 @@ actors.models.openai        OpenAI's chat completions
 actors.models._messages     a request on Anthropic's wire
 actors.models._message_events  an answer off Anthropic's wire
 actors.models.anthropic     Anthropic's messages
+actors.models._responses    a request on OpenAI's Responses wire
+actors.models._response_events  an answer off it
+actors.models.openai_responses  OpenAI's Responses
+actors.models._contents     a request on Gemini's wire
+actors.models._content_parts  an answer off Gemini's wire
+actors.models.google        Google's Gemini
+actors.models._ollama_chat  Ollama's wire, both ways
+actors.models.ollama        Ollama
 actors.models._resolve      from `provider:name` to a model
 actors.models               the face of models
 
@@ -105,6 +113,7 @@ actors.agent._control       orders, and what else ends calls from outside
 actors.agent._toolbox       the system tools
 actors.agent._answers       who waits for what a session will say
 actors.agent._budget        what requests may cost
+actors.agent._shape         answers of a given shape
 actors.agent._inbox         strings of the host's
 actors.agent._agent         agents as people write them
 actors.agent._asking        one answer, from the first model that gives one

@@ -72,7 +72,7 @@ class Session:
         self._requests = Requests(config, state, home, self._emit)
         self._to_cancel: tuple[str, str] | None = None
         self._drain: Drain | None = None  # of the run in progress
-        self.asked_for_schema = 0  # how many wait for an answer of a given shape
+        self.shaping = 0  # how many wait for an answer of a given shape
         self.draining = False  # a stop waits until what was accepted is answered
         self.drained = False
 
@@ -119,7 +119,7 @@ class Session:
     async def _drain_inbox(self, drain: Drain) -> None:
         """Take what the host has, where there is room for it. From the drain to the accept nothing can come between."""
         self.turn.boundary = False
-        if self.asked_for_schema or self.box.statistics().unread >= self.box.capacity:
+        if self.shaping or self.box.statistics().unread >= self.box.capacity:
             return
         text = drain.text()
         if text:
