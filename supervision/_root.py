@@ -35,6 +35,7 @@ from ._waits import Waits
 from ._watch import Watches
 
 log = logging.getLogger("postroom.supervision")
+REASON = 1000  # characters kept of why a letter is dead
 
 
 class Root:
@@ -91,6 +92,8 @@ class Root:
     @enable_ki_protection
     def dead_letter(self, envelope: Envelope, recipient: str, reason: str) -> None:
         """Keep mail that nobody will handle."""
+        if len(reason) > REASON:
+            reason = f"{reason[: REASON - 3]}..."
         self.dead_letters.add(DeadLetter(envelope, recipient, reason))
         self.hub.dead_letter(recipient, envelope, reason)
 

@@ -1,6 +1,6 @@
 """Chaos: two hundred actors under crashes, hangs, group restarts and stops, and an auditor who misses nothing.
 
-Ten seconds of the wall clock, sixty with POSTROOM_NIGHTLY=1, on virtual time: nobody ever sleeps, so that is a lot of chaos.
+Eight seconds of the wall clock, sixty by night (`nightly.py`), on virtual time: nobody ever sleeps, so that is a lot of chaos.
 """
 
 import gc
@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import Factory, define, frozen
+from nightly import NIGHTLY
 from trio.testing import MockClock
 
 from actors import Actor, ActorsError, AskFailed, Ended, Exit, Fenced, Reject, SendRefused, handle
@@ -25,7 +26,7 @@ from actors.testing import scheduled
 from supervision import ChildSpec, Supervisor, System, open_system
 from supervision._strategy import RESTARTS
 
-SECONDS = 60 if os.environ.get("POSTROOM_NIGHTLY") else 8
+SECONDS = 60 if NIGHTLY else 8
 GROUPS, MEMBERS, BOSSES, KIDS, SENDERS = 10, 10, 20, 4, 20
 ACTS = {"note": 70, "nap": 12, "forward": 8, "reject": 4, "odd": 3, "crash": 3}
 STRATEGIES: Any = ("one_for_one", "one_for_all", "rest_for_one")

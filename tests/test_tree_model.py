@@ -5,7 +5,7 @@ when all is still, everything that the model predicts is compared. A failure nam
 
     POSTROOM_SEED=1234 pytest tests/test_tree_model.py
 
-A run on a desk or in CI draws 200 examples, or as many as 40 seconds have room for; with POSTROOM_NIGHTLY=1 it draws 5,000.
+A run on a desk or in CI draws 200 examples, or as many as 40 seconds have room for; by night (`nightly.py`) 5,000.
 """
 
 import logging
@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import Factory, define
+from nightly import NIGHTLY
 from tree_model import Model
 from tree_world import Hearing, Msg, Node, Puppet, Spec, Watch, Watcher, World
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -29,7 +30,6 @@ from actors.testing import scheduled
 from supervision import ChildSpec, Supervisor, System, open_system
 
 STEPS = 200
-NIGHTLY = bool(os.environ.get("POSTROOM_NIGHTLY"))
 SEEDS = [int(os.environ["POSTROOM_SEED"])] if "POSTROOM_SEED" in os.environ else list(range(5000 if NIGHTLY else 200))
 BUDGET = inf if NIGHTLY else 40  # seconds
 FATAL = ("crash", "finish", "stop_self", "spawn")
