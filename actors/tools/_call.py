@@ -14,6 +14,7 @@ from actors._waiters import guarded_async
 from actors.models._blocks import ToolCall
 
 from ._context import ToolContext
+from ._descent import with_its_processes
 from ._loop import CancelledWithinError
 from ._tool import Tool
 
@@ -45,7 +46,7 @@ async def execute(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) 
     """Call the tool with strictly checked arguments. `owner` is the agent for its methods.
 
     A sync tool runs in a worker thread; cancelled, the thread is abandoned and its result dropped. In a worker process it is
-    killed. What the tool raises is a failed outcome: a `ToolError`'s text alone, else with the type's name.
+    killed. Processes that a tool started, in whatever way, are dead when a call that was cut off returns (`_descent`). What the tool raises is a failed outcome: a `ToolError`'s text alone, else with the type's name.
     """
     refused = unparsable(call)
     if refused is not None:
@@ -66,9 +67,9 @@ async def execute(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) 
 async def _limited(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) -> Any:
     """The tool, within its time. The limit is inside of what catches: cut off, a tool may still raise an error of its own."""
     if tool.timeout is None:
-        return await tool.call(owner, call.arguments, context)
+        return await with_its_processes(tool.call, owner, call.arguments, context)
     with trio.move_on_after(tool.timeout):
-        return await tool.call(owner, call.arguments, context)
+        return await with_its_processes(tool.call, owner, call.arguments, context)
     raise _TooLongError
 
 

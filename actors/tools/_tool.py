@@ -65,6 +65,10 @@ class Tool:
     again after a crash, with the same key. `hidden`: models are not told of it. `schema` is a JSON Schema object; an author
     who gives one answers for it.
 
+    Processes that a call started, through trio, asyncio or `subprocess`, do not survive it if it is cancelled or out of time:
+    they, their groups and their descendants get SIGTERM, and SIGKILL 100 ms later. A tool says no more than
+    `await trio.run_process(...)`; a call that ends by itself may leave some running.
+
     `isolation="process"` runs it in a worker process (a plain sync function at the top of a module, without a `ToolContext`;
     needs the extra `postroom[process]`). A call that is cancelled or out of time is then really killed, also in C code, and
     with it what it started, unless that made a session of its own; a crash of the process is a failed outcome. The first call
