@@ -36,7 +36,7 @@ from actors._receive import ActorMailbox
 from actors._reply import ReplyToken
 from actors.agent._agent import Config
 from actors.agent._control import attached
-from actors.agent._record import State
+from actors.agent._record import State, TimerRow
 from actors.agent._session import Session
 from actors.events import MailAccepted, Refused
 from actors.models._blocks import Usage
@@ -143,6 +143,11 @@ class SessionPlace(Place):
             action = CancelAllAttached(calls=attached(self.session.turn))
         return self.mailbox.accept(Control(action), identity.sender)  # type: ignore[no-any-return]
 
+    async def set_timer(self, identity: Identity, row: TimerRow, seconds: float) -> None:
+        """`SessionRef.send_after`."""
+        self._check(identity, None)
+        await self.session.timers.set(row, seconds)
+
     # -------------------------------------------------------------- living
     async def body(self, lives: Any, life: Life) -> Exit:
         """The loop."""
@@ -176,7 +181,8 @@ class SessionPlace(Place):
         return ()
 
     def ended(self) -> None:
-        """Nobody waits for an answer any more."""
+        """Nobody waits for an answer any more, and no timer fires."""
+        self.session.timers.close()
         self.session.answers.over(self.state.status, f"the session ended: {self.exit!r}")
 
     # -------------------------------------------------------------- the session's home
@@ -211,6 +217,14 @@ class SessionPlace(Place):
     async def host_mail(self, text: str) -> int:
         """Accept what the host's inbox held."""
         return self.mailbox.accept(UserMessage(text), FromUser(self.state.owner)).seq  # type: ignore[no-any-return]
+
+    def after(self, seconds: float, fn: Callable[[], Awaitable[None]]) -> Any:
+        """Run an async function later."""
+        return self.runtime.deadlines.after(seconds, lambda: self.runtime.call_in_root(fn, name=f"a timer of {self.address}"))
+
+    def forget(self, entry: Any) -> None:
+        """Not any more."""
+        self.runtime.deadlines.drop(entry)
 
     def over_budget(self) -> str | None:
         """Why a supervisor above, or the system, allows no further request."""

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from math import inf
+from secrets import token_hex
 from typing import Any, TypeVar, overload
 
 import trio
@@ -18,12 +19,13 @@ from actors._envelope import (
     StopRun,
     UserMessage,
 )
-from actors._errors import AskTimeout, NotPermitted, RecipientStopped, RunFailed
+from actors._errors import AskTimeout, ConfigError, NotPermitted, RecipientStopped, RunFailed
 from actors._exit import Exit
 from actors._identity import Identity, current
 from actors._ref import ActorRef, StopMode, waiting
 from actors.agent._record import SessionRecord
 from actors.agent._shape import MisshapenError, Shape
+from actors.agent._timers import timer
 
 from ._stream import Events, RunStream, session_events
 
@@ -163,6 +165,27 @@ class SessionRef(ActorRef):
         await trio.lowlevel.checkpoint()
         receipt: Receipt = self._session().order(current.get().check(), action)
         return receipt
+
+    # -------------------------------------------------------------- timers
+    async def send_after(self, seconds: float, text: str, *, label: str | None = None) -> str:
+        """Tell the session something in so many seconds, as a `TimerFired`; the id of the timer. It is kept with the session.
+
+        Without a label it is called by its id. A mailbox that is full then makes it wait.
+
+        Raises `ConfigError` if `seconds` is no time, and as `send` does.
+        """
+        identity = current.get().check()
+        if not 0 <= seconds < inf:
+            raise ConfigError(f"send_after(seconds={seconds!r}): give a number of seconds, 0 or more")
+        row = timer(f"timer-{token_hex(4)}", seconds, text, label, identity.hops)
+        await self._session().set_timer(identity, row, seconds)
+        return row.id
+
+    async def cancel_timer(self, timer: str) -> bool:
+        """Whether it had not fired yet; it never will."""
+        current.get().check()
+        cancelled: bool = await self._session().session.timers.cancel(timer)
+        return cancelled
 
     # -------------------------------------------------------------- looking
     async def record(self, last: int | None = None) -> SessionRecord:

@@ -110,6 +110,7 @@ actors.agent._slots         how many calls may run
 actors.agent._turn          what to do next: the table
 actors.agent._completion    an answer taken over
 actors.agent._control       orders, and what else ends calls from outside
+actors.agent._timers        what is told later
 actors.agent._toolbox       the system tools
 actors.agent._answers       who waits for what a session will say
 actors.agent._budget        what requests may cost

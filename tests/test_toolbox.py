@@ -12,7 +12,7 @@ from actors import CallRecord, Outcome
 from actors.agent._actions import OpenCall
 from actors.agent._record import State
 from actors.agent._settle import Began
-from actors.agent._toolbox import TOOLBOX, Desk, waited
+from actors.agent._toolbox import TOOLBOX, Desk, Effects, waited
 from actors.agent._wait import WaitFor, WokenBy
 
 pytestmark = virtual_time
@@ -21,7 +21,7 @@ BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 DONE = Outcome("completed", "seen", None, BEGAN, 90.0)
 
 
-def desk(cancelled: list[tuple[str, str]] | None = None) -> Desk:
+def desk(effects: Effects | None = None) -> Desk:
     """A session with four calls: one detached, one attached, one queued, one done; and the `wait` that is looked at."""
     rows = [
         CallRecord("call_1", "look", {}, "started"),
@@ -32,10 +32,9 @@ def desk(cancelled: list[tuple[str, str]] | None = None) -> Desk:
     ]
     state = State("s", "Worker", calls={row.id: row for row in rows}, live={row.id: row for row in rows if not row.final})
     places = [OpenCall("call_2", "look", None, 0, state="running"), OpenCall("call_3", "look", None, 0)]
-    taken = [] if cancelled is None else cancelled
     return Desk(
         state, {place.id: place for place in places}, {"call_1": deque(["first", "last"])}, {"call_1": Began(BEGAN, 0.0)},
-        lambda: False, lambda call, why: taken.append((call, why)), 300.0,
+        lambda: False, effects or Effects(), 300.0,
     )  # fmt: skip
 
 
@@ -61,7 +60,9 @@ def test_a_schema_is_closed_and_names_what_is_required(name: str) -> None:
 
 def test_the_system_tools_of_this_version() -> None:
     """Those of calls; mail between agents comes with its own."""
-    assert list(TOOLBOX) == ["wait", "get_tool_call_status", "list_running_tool_calls", "cancel_tool_call"]
+    assert list(TOOLBOX) == [
+        "wait", "get_tool_call_status", "list_running_tool_calls", "cancel_tool_call", "set_timer", "cancel_timer",
+    ]  # fmt: skip
     assert TOOLBOX["wait"].schema.parameters["properties"]["timeout_seconds"]["default"] == 30
     assert TOOLBOX["get_tool_call_status"].schema.parameters["properties"]["timeout_seconds"]["default"] == 5
 
@@ -116,11 +117,11 @@ def test_the_list_is_of_what_runs_oldest_first() -> None:
 )
 def test_a_cancel_tells_what_it_hit(call: str, before: str, *, cancelled: bool) -> None:
     """What has ended is left alone."""
-    asked: list[tuple[str, str]] = []
-    done = TOOLBOX["cancel_tool_call"].call(desk(asked), {"tool_call_id": call, "reason": "too slow"})
+    effects = Effects()
+    done = TOOLBOX["cancel_tool_call"].call(desk(effects), {"tool_call_id": call, "reason": "too slow"})
     assert isinstance(done, Outcome)
     assert done.value == {"cancelled": cancelled, "previous_status": before}
-    assert asked == ([(call, "too slow")] if cancelled else [])
+    assert effects.cancel == ((call, "too slow") if cancelled else None)
 
 
 @pytest.mark.parametrize("tool", ["get_tool_call_status", "cancel_tool_call"])

@@ -59,6 +59,14 @@ class Home(Protocol):
         """Accept what a host's inbox held as the owner's words; its place in the mailbox."""
         ...
 
+    def after(self, seconds: float, fn: Callable[[], Awaitable[None]]) -> Any:
+        """Run an async function later, in a task of the system's."""
+        ...
+
+    def forget(self, entry: Any) -> None:
+        """Not any more."""
+        ...
+
     def over_budget(self) -> str | None:
         """Why those above the session allow no further request; None if they do."""
         ...

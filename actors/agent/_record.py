@@ -6,6 +6,7 @@ commit costs the same at turn 10 and at turn 10,000.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Literal
 
 from attrs import define, field, frozen
@@ -41,6 +42,17 @@ class CallRecord:
     def final(self) -> bool:
         """Whether it has its outcome."""
         return self.outcome is not None
+
+
+@frozen
+class TimerRow:
+    """A timer that is set: when it is due (UTC), and what it will say. `hops` are those of its mail."""
+
+    id: str
+    due: datetime
+    label: str
+    text: str
+    hops: int = 0
 
 
 @frozen
@@ -94,6 +106,8 @@ class Commit:
     fetched: tuple[str, ...] = ()  # calls whose outcome the status tool has shown
     failure: str | None = None
     spent: Usage | None = None
+    timers: tuple[TimerRow, ...] = ()
+    timers_gone: tuple[str, ...] = ()
     loop: bool = True
 
 
@@ -127,6 +141,7 @@ class State:
     fetched: set[str] = field(factory=set)
     failure: str = ""
     spent: Usage = UNSPENT  # by the run in progress, or the last one
+    timers: dict[str, TimerRow] = field(factory=dict)
 
     def apply(self, commit: Commit) -> None:
         """Take a commit over. Only a store calls it, once the commit is kept."""
@@ -138,6 +153,10 @@ class State:
             else:
                 self.live[row.id] = row
         self.fetched.update(commit.fetched)
+        for timer in commit.timers:
+            self.timers[timer.id] = timer
+        for gone in commit.timers_gone:
+            self.timers.pop(gone, None)
         for name in _PLAIN:
             value = getattr(commit, name)
             if value is not None:

@@ -36,7 +36,8 @@ from ._inbox import Drain
 from ._record import CallRecord, Commit, State
 from ._requests import Requests
 from ._settle import ended
-from ._toolbox import TOOLBOX, Desk, waited
+from ._timers import Timers
+from ._toolbox import NO_EFFECTS, TOOLBOX, Desk, Effects, waited
 from ._turn import Turn
 from ._wait import WaitFor
 
@@ -70,7 +71,8 @@ class Session:
         self.calls = Calls(config, state, store, self.turn, home, self._emit)
         self._asking = Asking(config.models, self.box, self._emit)
         self._requests = Requests(config, state, home, self._emit)
-        self._to_cancel: tuple[str, str] | None = None
+        self.timers = Timers(state, store, home)
+        self._effects = Effects()
         self._drain: Drain | None = None  # of the run in progress
         self.shaping = 0  # how many wait for an answer of a given shape
         self.draining = False  # a stop waits until what was accepted is answered
@@ -84,6 +86,7 @@ class Session:
         life.actor = self.agent
         self.agent._life = life  # noqa: SLF001  # the runtime's end of the actor
         await self._apply(partial(recover, self.turn, self.state, self.home.live_calls()))
+        self.timers.arm_all()
         on_ready(life)
         if self.broken is not None:
             reason, self.broken = self.broken, None
@@ -204,11 +207,15 @@ class Session:
             self._emit(events.ToolDetached, call=call, reason=reason)
         await self._start(act.start)
 
-    async def _finish_here(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Calls that end without a task of their own: their result tells it all, so no mail is sent."""
+    async def _finish_here(self, outcomes: Mapping[str, Outcome], effects: Effects = NO_EFFECTS) -> None:
+        """Calls that end without a task of their own, and what they changed: their result tells it all, so no mail is sent."""
         rows = tuple(ended(self.state.calls[call], outcome) for call, outcome in outcomes.items())
         fetched = tuple(call for row in rows for call in _fetched(row) if call in self.state.placeholders)
-        await self._commit(Commit(calls=rows, fetched=fetched))
+        timers = tuple(row for row, _ in effects.timers)
+        await self._commit(Commit(calls=rows, fetched=fetched, timers=timers, timers_gone=tuple(effects.timers_gone)))
+        self.timers.disarm(*effects.timers_gone)
+        for row, seconds in effects.timers:
+            self.timers.arm(row, seconds)
         self.calls.settled(outcomes)
 
     async def _start(self, calls: Sequence[str]) -> None:
@@ -225,23 +232,20 @@ class Session:
                 self.calls.begin(row, self.turn.asked[call])
 
     async def _system_tool(self, row: CallRecord) -> None:
-        done = unparsable(self.turn.asked[row.id]) or TOOLBOX[row.tool].call(self._desk(), row.arguments)
+        done = unparsable(self.turn.asked[row.id]) or TOOLBOX[row.tool].call(self._desk(row.id), row.arguments)
         if isinstance(done, WaitFor):
             self.turn.waiting(row.id, done, now_beginning())
             return
-        if self._to_cancel is not None:
-            (call, why), self._to_cancel = self._to_cancel, None
-            await self._apply(partial(cancel, self.turn, self.state, call, why, trio.current_time()))
-        await self._finish_here({row.id: done})
+        effects, self._effects = self._effects, Effects()
+        if effects.cancel is not None:
+            await self._apply(partial(cancel, self.turn, self.state, *effects.cancel, trio.current_time()))
+        await self._finish_here({row.id: done}, effects)
 
-    def _desk(self) -> Desk:
+    def _desk(self, call: str = "") -> Desk:
         return Desk(
             self.state, {call.id: call for call in self.turn.open}, self.calls.progress, self.turn.began,
-            lambda: any(isinstance(envelope.body, ToolCallFinished) for envelope in self._mail()), self._cancel_soon, self.config.limits.max_wait,  # type: ignore[arg-type]
+            lambda: any(isinstance(envelope.body, ToolCallFinished) for envelope in self._mail()), self._effects, self.config.limits.max_wait, call,  # type: ignore[arg-type]
         )  # fmt: skip
-
-    def _cancel_soon(self, call: str, why: str) -> None:
-        self._to_cancel = (call, why)
 
     # -------------------------------------------------------------- the model
     async def _ask(self, ask: Ask) -> None:

@@ -11,17 +11,32 @@ from datetime import datetime
 from typing import Any
 
 import trio
-from attrs import frozen
+from attrs import define, field, frozen
 
 from actors._outcome import Outcome
 from actors.models._api import ToolSchema
 
 from ._actions import OpenCall
-from ._record import CallRecord, State
+from ._record import CallRecord, State, TimerRow
 from ._settle import Began
+from ._timers import timer
 from ._wait import WaitFor, WokenBy
 
 PROGRESS = 50  # entries kept per call
+MOST_TIMERS = 64  # set at once in a session
+LONGEST = 366 * 24 * 3600  # seconds
+
+
+@define
+class Effects:
+    """What a system tool changes beside its outcome; kept in one commit with it."""
+
+    cancel: tuple[str, str] | None = None  # a call, and why
+    timers: list[tuple[TimerRow, float]] = field(factory=list)  # and in how many seconds each fires
+    timers_gone: list[str] = field(factory=list)
+
+
+NO_EFFECTS = Effects()
 
 
 @frozen
@@ -33,8 +48,9 @@ class Desk:
     progress: Mapping[str, deque[Any]]
     began: Mapping[str, Began]
     unread_ends: Callable[[], bool]
-    cancel: Callable[[str, str], None]
+    effects: Effects
     max_wait: float
+    call: str = ""  # the one being served
 
 
 @frozen
@@ -169,8 +185,29 @@ def _cancel(desk: Desk, arguments: Mapping[str, Any]) -> Outcome:
     row = desk.state.calls[call]
     before = _view(row, desk)
     if not row.final:
-        desk.cancel(call, arguments.get("reason") or "cancelled by the agent")
+        desk.effects.cancel = (call, arguments.get("reason") or "cancelled by the agent")
     return Outcome.completed({"cancelled": not row.final, "previous_status": before})
+
+
+# ------------------------------------------------------------------ timers
+def _set_timer(desk: Desk, arguments: Mapping[str, Any]) -> Outcome:
+    seconds = arguments["after_seconds"]
+    if not 0 <= seconds <= LONGEST:
+        return Outcome.failed(f"`after_seconds`: got {seconds:g}; give a number from 0 to {LONGEST}")
+    if len(desk.state.timers) >= MOST_TIMERS:
+        running = ", ".join(desk.state.timers)
+        return Outcome.failed(f"{MOST_TIMERS} timers are set, as many as may be: {running}; cancel one first")
+    id = f"timer-{desk.call.removeprefix('call_')}"  # the same when the call is repeated
+    desk.effects.timers.append((timer(id, seconds, arguments["text"], arguments.get("label"), desk.state.hops), seconds))
+    return Outcome.completed({"timer_id": id})
+
+
+def _cancel_timer(desk: Desk, arguments: Mapping[str, Any]) -> Outcome:
+    id = arguments["timer_id"]
+    known = id in desk.state.timers
+    if known:
+        desk.effects.timers_gone.append(id)
+    return Outcome.completed({"cancelled": known})
 
 
 def _schema(name: str, description: str, properties: dict[str, Any], required: tuple[str, ...] = ()) -> ToolSchema:
@@ -222,5 +259,26 @@ TOOLBOX: Mapping[str, SystemTool] = {
             ("tool_call_id",),
         ),
         {"tool_call_id": (str,), "reason": (str,)}, ("tool_call_id",), _cancel,
+    ),
+    "set_timer": SystemTool(
+        _schema(
+            "set_timer",
+            "Be told something later: after so many seconds the text arrives as a message, also if you are done by then.",
+            {
+                "after_seconds": {"type": "number"},
+                "text": {"type": "string", "description": "What you want to be told."},
+                "label": {"type": "string", "description": "What to call the timer."},
+            },
+            ("after_seconds", "text"),
+        ),
+        {"after_seconds": (int, float), "text": (str,), "label": (str,)}, ("after_seconds", "text"), _set_timer,
+    ),
+    "cancel_timer": SystemTool(
+        _schema(
+            "cancel_timer",
+            "Cancel a timer that you set. Says whether it had not fired yet.",
+            {"timer_id": {"type": "string"}}, ("timer_id",),
+        ),
+        {"timer_id": (str,)}, ("timer_id",), _cancel_timer,
     ),
 }  # fmt: skip

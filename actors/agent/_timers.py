@@ -1,0 +1,93 @@
+"""The timers of a session: kept with it, and told as mail when their time comes.
+
+A timer is set and cancelled by a commit, so it outlives the loop, and the process where the session's store does. It fires by one
+commit too, which drops it and sends its `TimerFired` under the timer's id: once, however often that is tried. A full mailbox makes
+it wait.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from actors._envelope import FromSystem, TimerFired
+from actors._errors import MailboxFull
+from actors.store._api import Store
+
+from ._record import Commit, Draft, State, TimerRow
+
+AGAIN = 1.0  # seconds until one that found the mailbox full tries again
+
+
+class Clock(Protocol):
+    """What calls back later."""
+
+    def after(self, seconds: float, fn: Callable[[], Awaitable[None]]) -> Any:
+        """Run an async function in so many seconds, in a task of the system's."""
+        ...
+
+    def forget(self, entry: Any) -> None:
+        """Not any more."""
+        ...
+
+
+def timer(id: str, seconds: float, text: str, label: str | None, hops: int) -> TimerRow:
+    """A timer that fires in so many seconds. Without a label, its id is one."""
+    return TimerRow(id, datetime.now(UTC) + timedelta(seconds=seconds), id if label is None else label, text, hops)
+
+
+class Timers:
+    """Those of one session, in this process."""
+
+    def __init__(self, state: State, store: Store, clock: Clock) -> None:
+        self._state = state
+        self._store = store
+        self._clock = clock
+        self._armed: dict[str, Any] = {}
+
+    def arm_all(self) -> None:
+        """Take up those that are kept; what fell due meanwhile fires now."""
+        now = datetime.now(UTC)
+        for row in self._state.timers.values():
+            if row.id not in self._armed:
+                self.arm(row, max(0.0, (row.due - now).total_seconds()))
+
+    def arm(self, row: TimerRow, seconds: float) -> None:
+        """It is kept: let it fire in so many seconds."""
+
+        async def fire() -> None:
+            await self._fire(row)
+
+        self._armed[row.id] = self._clock.after(seconds, fire)
+
+    def disarm(self, *ids: str) -> None:
+        """These are not kept any more."""
+        for id in ids:
+            entry = self._armed.pop(id, None)
+            if entry is not None:
+                self._clock.forget(entry)
+
+    def close(self) -> None:
+        """This activation is over."""
+        self.disarm(*self._armed)
+
+    async def set(self, row: TimerRow, seconds: float) -> None:
+        """Keep it, and arm it."""
+        await self._store.commit(self._state, Commit(timers=(row,), loop=False))
+        self.arm(row, seconds)
+
+    async def cancel(self, id: str) -> bool:
+        """Whether it had not fired yet."""
+        if id not in self._state.timers:
+            return False
+        await self._store.commit(self._state, Commit(timers_gone=(id,), loop=False))
+        self.disarm(id)
+        return True
+
+    async def _fire(self, row: TimerRow) -> None:
+        if self._armed.pop(row.id, None) is None or row.id not in self._state.timers:
+            return
+        mail = Draft(self._state.id, TimerFired(row.label, row.text), FromSystem("timer"), row.id, hops=row.hops)
+        try:
+            await self._store.commit(self._state, Commit(timers_gone=(row.id,), mail=(mail,), loop=False))
+        except MailboxFull:
+            self.arm(row, AGAIN)
