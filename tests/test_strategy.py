@@ -4,8 +4,10 @@ from itertools import product
 from typing import get_args
 
 import pytest
+from cast import Boom, Crash, Worker
 
-from actors import Exit, Failed, Finished, Killed, Stopped
+from actors import Exit, Failed, Finished, Killed, Stopped, handle
+from supervision import ChildSpec, Supervisor, open_system
 from supervision._spec import Restart, Strategy
 from supervision._strategy import Leave, Regroup, Sibling, decide
 
@@ -70,3 +72,40 @@ def group(*siblings: Sibling) -> Regroup | Leave:
 def test_who_goes_with_a_group(sibling: Sibling, wanted: Regroup) -> None:
     """A group is started whole, but for those that are never restarted and those that somebody stopped."""
     assert group(sibling) == wanted
+
+
+# ------------------------------------------------------------------ at work
+class Noted(Worker):
+    """Notes its starts and ends, and can end by itself."""
+
+    def __init__(self, diary: list[str], name: str) -> None:
+        super().__init__()
+        self.diary, self.name = diary, name
+
+    async def on_start(self) -> None:
+        self.diary.append(f"+{self.name}")
+
+    async def on_stop(self, exit: Exit) -> None:
+        self.diary.append(f"-{self.name}")
+
+    @handle
+    def done(self, message: bytes) -> None:
+        self.finish(message)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("end", ["finished", "failed"])
+@pytest.mark.parametrize("restart", get_args(Restart))
+@pytest.mark.parametrize(("strategy", "name"), GROUPS)
+async def test_a_tree_does_what_its_tables_say(strategy: Strategy, name: str, restart: Restart, end: str) -> None:
+    """Every cell that a life can end in by itself, seen from outside: who stopped, who started, in which order."""
+    diary: list[str] = []
+    specs = [ChildSpec(Noted, diary, each, name=each, restart=restart if each == name else "permanent") for each in "abc"]
+    async with open_system() as system:
+        await system.start(Supervisor(*specs, name="p", strategy=strategy))
+        system.ref(f"p/{name}").send_nowait(b"" if end == "finished" else Crash(Boom()))
+        await system.wait_idle()
+        stop, start = GROUPS[strategy, name] if RESTARTED[restart][0 if end == "finished" else 2] else ("", "")
+        if restart == "temporary":
+            assert f"p/{name}" not in {node.address for node in system.tree()}
+        assert diary[3:] == [f"-{name}", *(f"-{each}" for each in stop), *(f"+{each}" for each in start)]
