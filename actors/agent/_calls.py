@@ -4,7 +4,6 @@ A call ends once. Two may want to end it: its task, which returns, and an order 
 `ending`, one by one, so that whoever comes second finds the outcome there.
 """
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -22,9 +21,9 @@ from actors.tools._context import ToolContext
 
 from ._agent import Agent, Config
 from ._control import finished
+from ._progress import Progress
 from ._record import CallRecord, Commit, State
 from ._settle import Began, ended
-from ._toolbox import PROGRESS
 from ._turn import Turn
 
 
@@ -107,7 +106,8 @@ class Calls:
 
     def __init__(self, config: Config, state: State, store: Store, turn: Turn, home: Home, show: Callable[..., None]) -> None:
         self.agent: Agent | None = None
-        self.progress: dict[str, deque[Any]] = {}
+        self.noted = Progress(lambda call, payload: show(events.ToolProgress, call=call, payload=payload))
+        self.progress = self.noted.notes
         self.ending = _OneByOne()
         self._config = config
         self._state = state
@@ -138,19 +138,19 @@ class Calls:
 
         def progress(payload: Any) -> None:
             life.check()
-            self.progress.setdefault(call.id, deque(maxlen=PROGRESS)).append(payload)
+            self.noted.keep(call.id, payload)
             if trio.lowlevel.in_trio_run():
-                self._progressed(call.id, payload)
+                self._progressed(call.id, payload, life)
                 return
             with suppress(trio.RunFinishedError):
-                token.run_sync_soon(self._progressed, call.id, payload)
+                token.run_sync_soon(self._progressed, call.id, payload, life)
 
         context = ToolContext(call.id, call.tool, self._state.id, self._state.owner, row.idempotency_key, progress)
         return await execute(tool, self.agent, call, context)
 
-    def _progressed(self, call: str, payload: Any) -> None:
+    def _progressed(self, call: str, payload: Any, life: Life) -> None:
         if call in self._state.live:
-            self._show(events.ToolProgress, call=call, payload=payload)
+            self.noted.tell(call, payload, life.runtime.deadlines)
 
     async def _finish(self, call: str, outcome: Outcome) -> None:
         """A call's task is over: its outcome and the mail that tells it are one commit. Nothing, if it was settled before."""
@@ -161,6 +161,7 @@ class Calls:
             row = ended(row, outcome)
             await self._store.commit(self._state, Commit(calls=(row,), mail=(finished(self._state, row),), loop=False))
         self._turn.began.pop(call, None)
+        self.noted.ended(call)
         self._show(events.ToolFinished, call=call, tool=row.tool, outcome=outcome)
 
     def settled(self, outcomes: Mapping[str, Outcome]) -> None:
@@ -168,6 +169,7 @@ class Calls:
         for call, outcome in outcomes.items():
             if self._turn.began.pop(call, None) is not None:
                 self._home.cancel_call(call)
+            self.noted.ended(call)
             self._show(events.ToolFinished, call=call, tool=self._state.calls[call].tool, outcome=outcome)
 
     def announce(self, calls: Sequence[ToolCall]) -> None:
@@ -177,6 +179,4 @@ class Calls:
 
     def forget_told(self) -> None:
         """Drop the progress of calls whose outcome the model was told."""
-        for call in tuple(self.progress):  # a copy: threads note their progress meanwhile
-            if call not in self._state.live and call not in self._state.placeholders:
-                del self.progress[call]
+        self.noted.forget(self._state.live, self._state.placeholders)

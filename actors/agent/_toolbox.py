@@ -22,7 +22,6 @@ from ._settle import Began
 from ._timers import timer
 from ._wait import WaitFor, WokenBy
 
-PROGRESS = 50  # entries kept per call
 MOST_TIMERS = 64  # set at once in a session
 LONGEST = 366 * 24 * 3600  # seconds
 

@@ -26,7 +26,8 @@ class ToolContext:
     def progress(self, payload: Any) -> None:
         """Note how far the call is, for whoever looks at it. Returns at once; from the tool's task, its thread, its asyncio loop.
 
-        The last 50 notes of a call are kept. They are read, not mailed, and wake nobody.
+        The last 50 notes of a call are kept. They are read, not mailed, and wake nobody. As events the first is shown at once,
+        then the newest at most every 100 ms, and a last one before the call's end.
 
         Raises:
             CodecError: The payload has no JSON; nothing was noted.
