@@ -132,6 +132,26 @@ async def test_items_of_an_async_generator_are_progress_and_the_last_is_the_resu
     assert await Tool(climb).call(None, {"to": 0}, context(notes)) is None
 
 
+async def test_a_cancel_closes_the_generator_also_one_that_never_waits() -> None:
+    """What it holds is given back; and a tool that only yields does not hold the loop."""
+    met: list[str] = []
+
+    async def count() -> AsyncIterator[int]:
+        """Count without an end."""
+        try:
+            number = 0
+            while True:
+                yield number
+                number += 1
+        finally:
+            met.append("closed")
+
+    with trio.move_on_after(0.05) as scope:
+        await Tool(count).call(None, {}, context())
+    assert scope.cancelled_caught
+    assert met == ["closed"]
+
+
 async def test_bad_arguments_run_nothing() -> None:
     """The model reads what was wrong; the tool never knew."""
     ran: list[int] = []
