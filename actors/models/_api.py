@@ -44,6 +44,7 @@ class Capabilities:
         mail_after_results: How mail reaches it behind results: as a user `turn`, or as one behind a `bridge`, a word of the
             assistant between the two.
         thinking: Its own thinking goes back to it, as its wire has it.
+        signed_calls: Its server refuses an answer whose first call has no signature.
         thinking_field: On the chat wire, the field of an assistant message in which thinking goes back, `""` if there was none.
         empty_content: On the chat wire, the content of an assistant message that only calls.
         short_ids: Its server takes call ids of nine letters and digits, no others.
@@ -58,6 +59,7 @@ class Capabilities:
     documents: bool = False
     mail_after_results: Literal["turn", "bridge"] = "turn"
     thinking: bool = False
+    signed_calls: bool = False
     thinking_field: str | None = None
     empty_content: str | None = ""
     short_ids: bool = False

@@ -9,9 +9,10 @@ from attrs import field, frozen
 
 @frozen
 class Text:
-    """Words of the model."""
+    """Words of the model; `opaque` is what the provider wants back beside them."""
 
     text: str
+    opaque: Any = field(default=None, kw_only=True)
 
 
 @frozen
@@ -27,7 +28,7 @@ class ToolCall:
     """A tool call the model asked for.
 
     `id` is ours, unique in the session's history (`[a-zA-Z0-9_-]{1,64}`); `provider_id` is the provider's, kept beside it.
-    `unparsable` holds the text of arguments that were no JSON object; `arguments` is then empty.
+    `unparsable` holds the text of arguments that were no JSON object; `arguments` is then empty. `opaque` as in `Thinking`.
     """
 
     id: str
@@ -35,6 +36,7 @@ class ToolCall:
     arguments: Mapping[str, Any]
     provider_id: str | None = None
     unparsable: str | None = field(default=None, kw_only=True)
+    opaque: Any = field(default=None, kw_only=True)
 
     @classmethod
     def from_text(cls, tool: str, arguments: str, provider_id: str | None = None) -> "ToolCall":

@@ -6,12 +6,15 @@ takes no user turn behind results either.
 
 from fnmatch import fnmatch
 
+from attrs import evolve
+
 from ._api import Capabilities
 
 _CHAT = Capabilities(images=True)
 _MISTRAL = Capabilities(images=True, mail_after_results="bridge")
 _THINKS_ALOUD = Capabilities(thinking=True, thinking_field="reasoning_content")
 _CLAUDE = Capabilities(images=True, result_images=True, documents=True, thinking=True, output_tokens=16_000)
+_GEMINI = Capabilities(images=True, documents=True, thinking=True)
 
 KNOWN: tuple[tuple[str, Capabilities], ...] = (  # `provider:model`, as a pattern
     ("openai:*mistral*", _MISTRAL),
@@ -25,7 +28,10 @@ KNOWN: tuple[tuple[str, Capabilities], ...] = (  # `provider:model`, as a patter
     ("openai:*", _CHAT),
     ("openai-responses:*", Capabilities(images=True, result_images=True, documents=True, thinking=True)),
     ("anthropic:*", _CLAUDE),
-    ("google:*", Capabilities(images=True, result_images=True, documents=True, thinking=True)),
+    ("google:gemini-1*", _GEMINI),
+    ("google:gemini-2*", _GEMINI),
+    ("google:gemma*", _GEMINI),
+    ("google:*", evolve(_GEMINI, result_images=True, signed_calls=True)),
     ("ollama:*mistral*", Capabilities(images=True, tool_choice=False, tool_choice_none=False, mail_after_results="bridge")),
     ("ollama:*", Capabilities(images=True, tool_choice=False, tool_choice_none=False)),
     ("mistral:*", Capabilities(images=True, mail_after_results="bridge", short_ids=True, counts=False)),

@@ -15,6 +15,7 @@ The last chunk that counts is the one with a `finish_reason`; usage may follow i
 and there is no completion.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -94,13 +95,14 @@ class Accumulator:
         self._finish = getattr(choice, "finish_reason", None) or self._finish
         delta = getattr(choice, "delta", None)
         events: list[ModelEvent] = []
-        thinking = _text(delta, "reasoning_content") or _text(delta, "reasoning")
+        thought, said = _parted(getattr(delta, "content", None))
+        thinking = _text(delta, "reasoning_content") or _text(delta, "reasoning") or thought
         if thinking:
             self._words(Thinking).append(thinking)
             events.append(ThinkingDelta(thinking))
         refusal = _text(delta, "refusal")
         self._refused = self._refused or bool(refusal)
-        text = _text(delta, "content") + refusal
+        text = said + refusal
         if text:
             self._words(Text).append(text)
             events.append(TextDelta(text))
@@ -148,6 +150,20 @@ def _begins(last: _Call, id: str, name: str) -> bool:
 def _estimate(input_tokens: int, parts: list[_Words | _Call]) -> Usage:
     said = "".join(piece for part in parts for piece in (part.pieces if isinstance(part, _Words) else part.arguments))
     return Usage(1, input_tokens, estimated_tokens(said), estimated=True)
+
+
+def _parted(content: Any) -> tuple[str, str]:
+    """Thinking and words of a content, which is a text, or (Mistral's) a list of parts of either kind."""
+    if not isinstance(content, list):
+        return "", content if isinstance(content, str) else ""
+    thought = said = ""
+    for part in content:
+        facts = part if isinstance(part, Mapping) else vars(part)
+        if facts.get("type") == "thinking":
+            thought += _parted(facts.get("thinking"))[1]
+        else:
+            said += str(facts.get("text") or "")
+    return thought, said
 
 
 def _text(source: Any, name: str) -> str:

@@ -7,12 +7,18 @@ from actors._errors import ConfigError
 
 from ._api import Model
 from .anthropic import AnthropicMessages
+from .google import Gemini
+from .ollama import OllamaChat
 from .openai import OpenAIChat, mistral
+from .openai_responses import OpenAIResponses
 
 PROVIDERS: Mapping[str, Callable[[str], Model]] = {
     "openai": OpenAIChat,
+    "openai-responses": OpenAIResponses,
     "anthropic": AnthropicMessages,
+    "google": Gemini,
     "mistral": mistral,
+    "ollama": OllamaChat,
 }
 _NOT_BY_NAME = {
     "scripted": "a script has no name: pass the object, model = ScriptedModel([say(...)])",

@@ -40,12 +40,14 @@ def worded(model: str, error: Exception) -> ModelError:
         retryable = (status in _TRY_AGAIN or status >= 500) and code != _SPENT
     else:
         retryable = facts.get("type") not in _OURS
-    reason = facts.get("message") or facts.get("detail") or getattr(error, "message", None) or str(error)
-    cause = f": {str(error.__cause__) or type(error.__cause__).__name__}" if error.__cause__ is not None else ""
+    reason = str(facts.get("message") or facts.get("detail") or getattr(error, "message", None) or error).rstrip(".")
+    cause = str(error.__cause__ or "") or type(error.__cause__).__name__
+    if error.__cause__ is not None and cause not in reason:
+        reason = f"{reason[:_WORDS_OF_A_REASON]}: {cause}"
     return ModelError(
         model=model,
         status=status,
-        reason=f"{str(reason).rstrip('.')[:_WORDS_OF_A_REASON]}{cause}",
+        reason=reason[:_WORDS_OF_A_REASON],
         retryable=retryable,
         retry_after=_retry_after(error) if retryable else None,
     )
