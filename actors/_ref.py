@@ -310,7 +310,7 @@ class ActorRef:
         """End the actor for good and wait for its exit.
 
         `now` cancels the handler in progress; `drain` accepts nothing new and handles what was accepted, for at most the
-        actor's `shutdown` seconds; `kill` revokes its generation at once and runs no `on_stop`. Children are stopped, in reverse.
+        actor's `shutdown` seconds (a supervisor has no mail: its children stop now, in reverse); `kill` revokes its generation at once and runs no `on_stop`. Children are stopped, in reverse.
         An actor that stops itself is marked and its handler ends there. Cancelling the wait does not take the stop back.
         """
         identity = current.get().within(self._system())

@@ -17,12 +17,20 @@ def for_the_root(error: BaseException) -> BaseException | None:
     return next((leaf for leaf in leaves(error) if isinstance(leaf, KeyboardInterrupt | SystemExit)), None)
 
 
-def verdict(error: BaseException) -> Exit:
+class StrayCancelError(Exception):
+    """A `Cancelled` came out of a life that nobody had cancelled."""
+
+
+def verdict(error: BaseException, *, cancelled: bool = True) -> Exit:
     """How a life ended that raised: `Stopped` if only its cancellation came through, else `Failed`.
 
-    A group is classified by its leaves: one real error makes it a failure, and one alone stands for its group.
+    Where nobody `cancelled` it, a `Cancelled` is an error like any other: of a scope that was left, kept and raised again. A group is classified by its leaves: one real error makes it a failure, and one alone stands for its group.
     """
     real = [leaf for leaf in leaves(error) if not isinstance(leaf, trio.Cancelled)]
+    if not real and not cancelled:
+        stray = StrayCancelError("it let out a trio.Cancelled, and nobody had cancelled it; never keep one and raise it again")
+        stray.__cause__ = error
+        return Failed(stray)
     if not real:
         return Stopped("cancelled")
     return Failed(for_the_root(error) or (real[0] if len(real) == 1 else error))

@@ -94,7 +94,7 @@ class Lives:
         self._stop_clock(life)
         life.ready = True
         place.started = True
-        if place.spec.backoff is not None and place.kind == "actor":
+        if place.spec.backoff is not None and place.kind != "session":
             place.since = trio.current_time()
         place.status = Status.IDLE
         if place.ready is not None:
@@ -131,7 +131,7 @@ class Lives:
             with life.scope:
                 exit = await place.body(self, life)
         except BaseException as error:  # noqa: BLE001  # the one place where a failure becomes an exit
-            exit = verdict(error)
+            exit = verdict(error, cancelled=life.scope.cancel_called)
         try:
             if life in self.running:
                 await self._end(place, life, self._named(place, life, exit))

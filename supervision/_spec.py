@@ -135,7 +135,8 @@ class ChildSpec:
 class Backoff:
     """Delays between restarts: `first`, then `factor` times as long each time up to `maximum` seconds, each +- `jitter` of itself.
 
-    After `max_attempts` failures in a row the restarts end. A life that made progress resets the count.
+    After `max_attempts` failures in a row the restarts end. A life that made progress resets the count: a session's that committed
+    an answer, an actor's or a supervisor's that was up for `maximum` seconds.
     """
 
     first: float = 0.1

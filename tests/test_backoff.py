@@ -130,6 +130,19 @@ async def test_a_crash_that_is_rare_enough_never_gives_up(how: str) -> None:
     assert len(starts) == 10
 
 
+async def test_a_supervisor_that_was_up_long_enough_starts_its_count_afresh() -> None:
+    """It has a backoff like any child, and progress like any child."""
+    starts: list[float] = []
+    inner = Supervisor(
+        ChildSpec(Flaky, starts, [20] * 6, name="flaky"), name="in", max_restarts=0,
+        backoff=Backoff(first=1, maximum=10, jitter=0, max_attempts=2),
+    )  # fmt: skip
+    async with open_system() as system:
+        await system.start(Supervisor(inner, name="top"))
+        await trio.sleep(1000)
+    assert starts == pytest.approx([21 * nth for nth in range(7)])
+
+
 # ------------------------------------------------------------------ stopping meanwhile
 @both_ways
 async def test_a_stop_during_a_delay_is_immediate(how: str) -> None:
