@@ -130,14 +130,16 @@ def _full(cls: type) -> str:
 
 
 # ------------------------------------------------------------------ hooks of the envelope's own fields
-def _read_body(value: object, _: Any = None) -> Any:
+def read_body(value: object, _: Any = None) -> Any:
+    """A body from plain JSON; `MisfitError` if it is none."""
     if not isinstance(value, Mapping):
         raise mismatch("object", value)
     cls = tag_of(value, _classes)
     return _converter.get_structure_hook(cls)(fields_of(value), cls)
 
 
-def _write_body(body: object, _: Any = None) -> dict[str, Any]:
+def write_body(body: object, _: Any = None) -> dict[str, Any]:
+    """A body as plain JSON; `MisfitError` if nobody registered its class."""
     tag = _tags.get(type(body))
     if tag is None:
         raise MisfitError(
@@ -158,37 +160,40 @@ def _read_instant(value: object, _: Any) -> datetime:
     return msgspec.convert(value, datetime)
 
 
-_converter.register_structure_hook(_Body, _read_body)
+_converter.register_structure_hook(_Body, read_body)
 _converter.register_structure_hook(_Id, _read_id)
 _converter.register_structure_hook(_Instant, _read_instant)
 _sender_hook = _converter.get_unstructure_hook(Sender)
 
 
-def _write_sender(sender: Sender, _: Any = None) -> dict[str, Any]:
+def write_sender(sender: Sender, _: Any = None) -> dict[str, Any]:
+    """A sender as plain JSON."""
     doc: dict[str, Any] = _sender_hook(sender)
     return doc
 
 
-def _write_envelope(envelope: Envelope, _: Any = None) -> dict[str, Any]:
+def write_envelope(envelope: Envelope, _: Any = None) -> dict[str, Any]:
+    """An envelope as plain JSON."""
     found: list[Problem] = []
     doc = {
         "id": envelope.id,
         "seq": envelope.seq,
-        "sender": attempt(_write_sender, envelope.sender, None, "sender", found),
+        "sender": attempt(write_sender, envelope.sender, None, "sender", found),
         "priority": envelope.priority.value,
         "hops": envelope.hops,
         "sent_at": envelope.sent_at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
         "trace": envelope.trace,
-        "body": attempt(_write_body, envelope.body, None, "body", found),
+        "body": attempt(write_body, envelope.body, None, "body", found),
     }
     if found:
         raise MisfitError(*found)
     return doc
 
 
-def _read_envelope(doc: object, _: Any = None) -> Envelope:
+def read_envelope(doc: object, _: Any = None) -> Envelope:
+    """An envelope from plain JSON; `MisfitError` if it is none."""
     row: _Row = _converter.structure(doc, _Row)
-    number = int(row.id[2:]) if MINTED_FORM.match(row.id) else None
+    number = int(row.id[2:]) if MINTED_FORM.match(row.id) and "-" not in row.id[2:] else None
     key = number if number is not None and row.id == f"m-{number}" else row.id
     return Envelope(key, row.seq, row.sender, row.priority, row.hops, row.sent_at.timestamp(), row.trace, row.body)
 
@@ -212,7 +217,7 @@ def _plain(hook: Hook, value: object, what: str) -> dict[str, Any]:
 def _prove_same(body: object, again: object, doc: dict[str, Any], what: str) -> None:
     """A class without an equality of its own is compared by what it writes."""
     by_identity = type(body).__eq__ is object.__eq__
-    if (_write_body(again) != doc) if by_identity else (again != body):
+    if (write_body(again) != doc) if by_identity else (again != body):
         raise CodecError(f"{what}: {body!r} would come back as {again!r}; hold in its fields what their annotations say")
 
 
@@ -225,8 +230,8 @@ def to_json(envelope: Envelope) -> str:
             The text names the class, or the path.
     """
     what = f"{envelope.id} has no JSON"
-    doc = _plain(_write_envelope, envelope, what)
-    again = _made(_read_envelope, doc, what)
+    doc = _plain(write_envelope, envelope, what)
+    again = _made(read_envelope, doc, what)
     _prove_same(envelope.body, again.body, doc["body"], what)
     if again.sender != envelope.sender:
         raise CodecError(f"{what}: `sender`: {envelope.sender!r} would come back as {again.sender!r}")
@@ -243,7 +248,7 @@ def from_json(text: str | bytes) -> Envelope:
         doc = msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
         raise CodecError(f"this is no JSON: {error}") from None
-    envelope: Envelope = _made(_read_envelope, doc, "this is no envelope")
+    envelope: Envelope = _made(read_envelope, doc, "this is no envelope")
     return envelope
 
 
@@ -254,8 +259,8 @@ def unstructure_body(body: object) -> dict[str, Any]:
         CodecError: As `to_json`.
     """
     what = f"a {name_of(type(body))} has no JSON"
-    doc = _plain(_write_body, body, what)
-    _prove_same(body, _made(_read_body, doc, what), doc, what)
+    doc = _plain(write_body, body, what)
+    _prove_same(body, _made(read_body, doc, what), doc, what)
     return doc
 
 
@@ -265,7 +270,7 @@ def structure_body(doc: Mapping[str, Any]) -> Any:
     Raises:
         CodecError: As `from_json`.
     """
-    return _made(_read_body, doc, "this is no body")
+    return _made(read_body, doc, "this is no body")
 
 
 def digest(body: object) -> bytes | None:
@@ -273,7 +278,7 @@ def digest(body: object) -> bytes | None:
     if type(body) not in _tags:
         return None
     try:
-        doc = _plain(_write_body, body, "")
+        doc = _plain(write_body, body, "")
     except CodecError:
         return None
     return blake2b(msgspec.json.encode(doc, order="sorted"), digest_size=16).digest()

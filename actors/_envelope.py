@@ -19,7 +19,7 @@ from attrs import field, frozen
 from ._outcome import Media, Outcome
 
 ID_FORM = re.compile(r"[A-Za-z0-9._:-]{1,64}\Z")
-MINTED_FORM = re.compile(r"m-[0-9]+\Z")  # ours: a sender's own id may not look like one
+MINTED_FORM = re.compile(r"m-[0-9]+(-[0-9]+)?\Z")  # ours (a store's: mailbox and seq): a sender's own id may not look like one
 SEGMENT_FORM = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
 mint = count(1).__next__  # one count for the process: unique in every system it holds, and short

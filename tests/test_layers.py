@@ -87,6 +87,16 @@ actors.agent._record        what is kept of a session, and what a commit changes
 actors.store                where sessions are kept
 actors.store._api           what a store is
 actors.store.memory         in this process, gone with it
+actors.store._trouble       what SQLite could not do, in words
+actors.store._rows          what stands in rows
+actors.store._post          mail accepted into rows
+actors.store._schema        the tables, and files that have them
+actors.store._tables        what is done to the tables
+actors.store._change        a commit, as rows
+actors.store._writer        one thread, one transaction for all that waits
+actors.store._box           what is unread, as the rows have it
+actors.store.sqlite         in a file, on one machine
+actors.store._resolve       from `sqlite:///path` to a store
 actors.tools                functions a model may call
 actors.tools._value         what a tool returned, as JSON
 actors.tools._context       what a tool can ask of its call

@@ -1,8 +1,11 @@
 """What every store promises. A new one is added to `STORES`, and has to pass all of this."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+from attrs import evolve
 from storms import SlowStore
 from transcripts import answers, asks, mail, says, user
 
@@ -17,6 +20,7 @@ from actors import (
     MailboxFull,
     Outcome,
     Pause,
+    Receipt,
     RecipientStopped,
     ResultsItem,
     Status,
@@ -28,27 +32,35 @@ from actors import (
     UserItem,
     UserMessage,
 )
+from actors._limits import SESSION_DEFAULTS
 from actors.agent._record import Commit, Draft, State
 from actors.agent._settle import ended
 from actors.models._items import Placeholder, Result
 from actors.store.memory import MemoryStore
+from actors.store.sqlite import SQLiteStore
 
-STORES: dict[str, Callable[[], Store]] = {"memory": MemoryStore, "a slow one": lambda: SlowStore(0.001)}
+STORES: dict[str, Callable[[Path], Store]] = {
+    "memory": lambda _folder: MemoryStore(),
+    "a slow one": lambda _folder: SlowStore(0.001),
+    "sqlite": lambda folder: SQLiteStore(str(folder / "sessions.db")),
+}
 ROW = CallRecord("call_1", "look", {"at": "a"}, "started", run=1)
 DONE = Outcome.completed("seen")
 ENDED = Draft("s", ToolCallFinished("call_1", "look", DONE), FromToolCall("s", "call_1"))
 
 
 @pytest.fixture(params=list(STORES.values()), ids=list(STORES))
-def store(request: pytest.FixtureRequest) -> Store:
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     """Each store, empty."""
-    made: Store = request.param()
-    return made
+    made: Store = request.param(tmp_path)
+    await made.open()
+    yield made
+    await made.close()
 
 
-async def kept(store: Store, id: str = "s") -> State:
+async def kept(store: Store, id: str = "s", **limits: Any) -> State:
     """A session in the store."""
-    state = State(id, "Worker")
+    state = State(id, "Worker", limits=evolve(SESSION_DEFAULTS, **limits))
     await store.create(state)
     return state
 
@@ -80,8 +92,9 @@ async def test_a_session_is_created_once(store: Store) -> None:
 
 async def test_sessions_are_listed_in_the_order_in_which_they_were_created(store: Store) -> None:
     """All of them."""
-    made = [await kept(store, name) for name in ("b", "a")]
-    assert await store.sessions() == made
+    for name in ("b", "a"):
+        await kept(store, name)
+    assert [each.id for each in await store.sessions()] == ["b", "a"]
 
 
 async def test_a_session_has_one_mailbox(store: Store) -> None:
@@ -187,6 +200,11 @@ async def test_a_message_is_accepted_once_under_its_id(store: Store) -> None:
     assert unread(store) == [AgentMessage("hello")]
 
 
+async def post(store: Store, body: object, to: str = "s", id: str | None = None) -> Receipt:
+    """A person's mail."""
+    return await store.send(Draft(to, UserMessage(body) if isinstance(body, str) else body, FromUser(), id))
+
+
 async def refused(store: Store, state: State, error: type[Exception], draft: Draft) -> None:
     """Nothing of a commit is kept whose mail is refused."""
     before = (state.record(), unread(store))
@@ -197,10 +215,9 @@ async def refused(store: Store, state: State, error: type[Exception], draft: Dra
 
 async def test_nothing_is_kept_of_a_commit_whose_mail_is_refused(store: Store) -> None:
     """To nobody, to one that ended, to one that is full, under an id that means something else."""
-    state, gone, full = await kept(store), await kept(store, "gone"), await kept(store, "full")
+    state, gone, _ = await kept(store), await kept(store, "gone"), await kept(store, "full", max_unread=1)
     await store.commit(gone, Commit(status=Status.STOPPED))
-    store.mailbox(full.id).capacity = 1
-    store.mailbox(full.id).send_nowait("first", sender=FromUser())
+    await post(store, "first", "full")
     await store.commit(state, Commit(mail=(words("one", id="x"),)))
     await refused(store, state, UnknownRecipient, words(to="nobody"))
     await refused(store, state, RecipientStopped, words(to="gone"))
@@ -210,10 +227,8 @@ async def test_nothing_is_kept_of_a_commit_whose_mail_is_refused(store: Store) -
 
 async def test_the_end_of_a_call_is_kept_however_full_or_far_it_is(store: Store) -> None:
     """It must not be lost: the model was told that it would come."""
-    state = await kept(store)
-    box = store.mailbox("s")
-    box.capacity, box.max_hops = 1, 16
-    box.send_nowait("first", sender=FromUser())
+    state = await kept(store, max_unread=1, max_hops=16)
+    await post(store, "first")
     far = Draft(ENDED.to, ENDED.body, ENDED.sender, hops=17)
     await store.commit(state, Commit(mail=(far,), loop=False))
     assert len(unread(store)) == 2
@@ -225,11 +240,11 @@ async def test_cursors_move_with_the_commit_and_what_both_have_passed_is_freed(s
     state = await kept(store)
     box = store.mailbox("s")
     for body in ("one", Control(Pause()), "two"):
-        box.send_nowait(body, sender=FromUser())
+        await post(store, body)
     await store.commit(state, Commit(mail_cursor=1))
-    assert (state.mail_cursor, unread(store)) == (1, ["one", Control(Pause()), "two"])
+    assert (state.mail_cursor, unread(store)) == (1, [UserMessage("one"), Control(Pause()), UserMessage("two")])
     await store.commit(state, Commit(control_cursor=2))
-    assert unread(store) == [Control(Pause()), "two"]
+    assert unread(store) == [Control(Pause()), UserMessage("two")]
     await store.commit(state, Commit(mail_cursor=3, control_cursor=3))
     assert (unread(store), box.statistics().unread) == ([], 0)
 
@@ -238,7 +253,7 @@ async def test_cursors_never_move_back(store: Store) -> None:
     """What was consumed stays consumed."""
     state = await kept(store)
     for body in ("one", "two"):
-        store.mailbox("s").send_nowait(body, sender=FromUser())
+        await post(store, body)
     await store.commit(state, Commit(mail_cursor=2, control_cursor=2))
     await store.commit(state, Commit(mail_cursor=1, control_cursor=1))
     assert (state.mail_cursor, state.control_cursor) == (2, 2)

@@ -13,6 +13,7 @@ from attrs import define, field, frozen
 
 from actors._envelope import Envelope, Priority, Sender, ToolCallFinished
 from actors._exit import Status
+from actors._limits import SESSION_DEFAULTS, Limits
 from actors._outcome import Outcome, OutcomeStatus
 from actors.models._blocks import Usage
 from actors.models._items import AssistantItem, Item, Placeholder, ResultsItem, UserItem
@@ -81,6 +82,7 @@ class Draft:
     id: str | None = None
     priority: Priority = Priority.NORMAL
     hops: int = 0
+    trace: str | None = None
 
 
 @frozen(kw_only=True)
@@ -108,11 +110,12 @@ class Commit:
     spent: Usage | None = None
     timers: tuple[TimerRow, ...] = ()
     timers_gone: tuple[str, ...] = ()
+    limits: Limits | None = None
     loop: bool = True
 
 
 _CURSORS = ("mail_cursor", "control_cursor", "floor")  # they never move back
-_PLAIN = ("status", "run", "turn", "rounds", "hops", "failure", "spent")
+PLAIN = ("status", "run", "turn", "rounds", "hops", "failure", "spent", "limits")
 
 
 @define(eq=False)
@@ -125,6 +128,8 @@ class State:
     owner: str | None = None
     status: Status = Status.READY
     version: int = 0
+    epoch: int = 0  # which ownership of the session this is
+    limits: Limits = SESSION_DEFAULTS
     mail_cursor: int = 0
     control_cursor: int = 0
     items: list[Item] = field(factory=list)
@@ -157,7 +162,7 @@ class State:
             self.timers[timer.id] = timer
         for gone in commit.timers_gone:
             self.timers.pop(gone, None)
-        for name in _PLAIN:
+        for name in PLAIN:
             value = getattr(commit, name)
             if value is not None:
                 setattr(self, name, value)

@@ -1,9 +1,26 @@
 """What a store of sessions is. One conformance suite tests all of them (`tests/test_store.py`)."""
 
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
+from attrs import frozen
+
+from actors._envelope import Receipt
+from actors._exit import Status
 from actors._mailbox import Mailbox
-from actors.agent._record import Commit, State
+from actors.agent._record import Commit, Draft, State
+
+
+@frozen
+class SessionSummary:
+    """A session in one line: who it is, where it stands, how many messages it has not read."""
+
+    id: str
+    agent: str
+    parent: str | None
+    owner: str | None
+    status: Status
+    unread: int
 
 
 class Store(Protocol):
@@ -18,12 +35,28 @@ class Store(Protocol):
         """Whether what it keeps outlives the process. If so, mail to its sessions cannot be accepted without waiting."""
         ...
 
+    async def open(self) -> None:
+        """Be ready: a system opens its store as it begins. Raises `StoreError`."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was begun. What is kept in memory alone stays."""
+        ...
+
     async def create(self, state: State) -> None:
         """Keep a new session. Raises `StoreError` if its id is there already, or was and is deleted."""
         ...
 
+    async def find(self, session: str) -> SessionSummary | None:
+        """A session in one line, or None if there is none of that id. Takes no hold of it."""
+        ...
+
     async def load(self, session: str) -> State | None:
-        """The state of a session, or None if there is none of that id."""
+        """Take a session over: its state, or None if there is none of that id. Whoever had it before commits nothing more."""
+        ...
+
+    async def release(self, state: State) -> None:
+        """Let go of a session; mail for it that comes from now on is told to `watch`."""
         ...
 
     async def commit(self, state: State, commit: Commit) -> None:
@@ -35,15 +68,31 @@ class Store(Protocol):
         Raises:
             ValueError: A cursor lies behind the newest mail; nothing was kept.
             VersionConflict: Another commit of the loop came first; nothing was kept.
+            LeaseLost: Another owner has taken the session over; nothing was kept.
             SendRefused: Mail of the commit was refused; nothing was kept.
             StoreError: The store could not; nothing was kept.
         """
         ...
 
-    def mailbox(self, session: str) -> Mailbox:
-        """The one mailbox of a session in this process."""
+    async def send(self, draft: Draft) -> Receipt:
+        """Accept mail for a session, whether or not it is in memory; durable when it returns.
+
+        Cancelled, it may have been accepted: send again under its id. Raises `SendRefused` and `StoreError`: nothing was kept.
+        """
         ...
 
-    async def sessions(self) -> list[State]:
-        """Every session it keeps."""
+    def mailbox(self, session: str) -> Mailbox:
+        """The one mailbox, in this process, of a session that was created or loaded."""
+        ...
+
+    async def sessions(self) -> Sequence[SessionSummary]:
+        """Every session it keeps, in the order in which they were created."""
+        ...
+
+    async def unfinished(self, agents: Collection[str]) -> Sequence[str]:
+        """The sessions of these agents that may have something to do: a run, mail that may wake them, a call without an end."""
+        ...
+
+    def watch(self, woken: Callable[[str], object]) -> None:
+        """Call `woken`, in trio's thread, with each session that is not in memory and was sent mail that may wake it."""
         ...

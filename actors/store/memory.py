@@ -1,11 +1,17 @@
 """The store of a process that keeps nothing: sessions live as long as it does."""
 
+from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
 
+import trio
+
+from actors._envelope import Receipt
 from actors._errors import RecipientStopped, StoreError, UnknownRecipient
 from actors._exit import Status, Stopped
 from actors._mailbox import ALWAYS_ACCEPTED, Mailbox
 from actors.agent._record import Commit, Draft, State
+
+from ._api import SessionSummary
 
 
 class MemoryStore:
@@ -17,36 +23,69 @@ class MemoryStore:
         self._states: dict[str, State] = {}
         self._boxes: dict[str, Mailbox] = {}
 
+    async def open(self) -> None:
+        """There is nothing to open."""
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
     async def create(self, state: State) -> None:
         """Keep a new session."""
         if state.id in self._states:
             raise StoreError(f"session {state.id} is there already; open it instead of creating it")
         self._states[state.id] = state
+        self._bound(state)
+
+    async def find(self, session: str) -> SessionSummary | None:
+        """The session in one line, if there is one."""
+        state = self._states.get(session)
+        return None if state is None else self._summary(state)
 
     async def load(self, session: str) -> State | None:
         """The session's state, if there is one."""
         return self._states.get(session)
+
+    async def release(self, state: State) -> None:
+        """Nothing: it is kept where it is."""
 
     async def commit(self, state: State, commit: Commit) -> None:
         """Apply the commit; what can be refused first, then what cannot."""
         box = self.mailbox(state.id)
         if max(commit.mail_cursor or 0, commit.control_cursor or 0) > box.last:
             raise ValueError(f"{state.id} has mail up to seq {box.last}; this commit's cursors lie behind that")
-        self._send(commit.mail)
+        self._check(commit.mail)
+        for draft in sorted(commit.mail, key=lambda each: isinstance(each.body, ALWAYS_ACCEPTED)):
+            self._accept(draft)
         state.apply(commit)
         if commit.mail_cursor is not None or commit.control_cursor is not None:
             box.advance(state.mail_cursor, state.control_cursor)
             box.trim(min(state.mail_cursor, state.control_cursor))
+        if commit.limits is not None:
+            self._bound(state)
 
-    def _send(self, drafts: tuple[Draft, ...]) -> None:
+    async def send(self, draft: Draft) -> Receipt:
+        """Accept mail."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._check((draft,))
+        receipt = self._accept(draft)
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        return receipt
+
+    def _check(self, drafts: tuple[Draft, ...]) -> None:
         for draft in drafts:
             if draft.to not in self._states:
                 raise UnknownRecipient(address=draft.to, near=tuple(get_close_matches(draft.to, self._states)))
             if self._states[draft.to].status is Status.STOPPED:
                 raise RecipientStopped(address=draft.to, exit=Stopped())
-        for draft in sorted(drafts, key=lambda each: isinstance(each.body, ALWAYS_ACCEPTED)):
-            box = self.mailbox(draft.to)
-            box.accept(draft.body, draft.sender, id=draft.id, priority=draft.priority, hops=draft.hops)
+
+    def _accept(self, draft: Draft) -> Receipt:
+        return self.mailbox(draft.to).accept(
+            draft.body, draft.sender, id=draft.id, priority=draft.priority, hops=draft.hops, trace=draft.trace
+        )
+
+    def _bound(self, state: State) -> None:
+        box, limits = self.mailbox(state.id), state.limits
+        box.capacity, box.max_hops = limits.max_unread, limits.max_hops  # type: ignore[assignment]  # all limits are set
 
     def mailbox(self, session: str) -> Mailbox:
         """The session's mailbox."""
@@ -54,6 +93,17 @@ class MemoryStore:
             self._boxes[session] = Mailbox(session)
         return self._boxes[session]
 
-    async def sessions(self) -> list[State]:
+    async def sessions(self) -> Sequence[SessionSummary]:
         """Every session, in the order they were created."""
-        return list(self._states.values())
+        return [self._summary(state) for state in self._states.values()]
+
+    def _summary(self, state: State) -> SessionSummary:
+        unread = self.mailbox(state.id).unread_count()
+        return SessionSummary(state.id, state.agent, state.parent, state.owner, state.status, unread)
+
+    async def unfinished(self, agents: Collection[str]) -> Sequence[str]:  # noqa: ARG002
+        """None that nobody runs: it begins empty."""
+        return ()
+
+    def watch(self, woken: Callable[[str], object]) -> None:
+        """Nothing: every session is in memory."""

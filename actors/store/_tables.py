@@ -1,0 +1,244 @@
+"""What a SQLite store does to its tables: each function is one job of the writer, or one look of a reader."""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from actors._envelope import INTERRUPT, NORMAL, Envelope
+from actors._errors import LeaseLost, StoreError, VersionConflict
+from actors._exit import Status
+from actors._outcome import Outcome
+from actors.agent._record import CallRecord, State, TimerRow
+from actors.models._items import Item
+
+from ._api import SessionSummary
+from ._post import HALF, URGENT, Accepted, Letter, accept, minted
+from ._rows import (
+    CODEC,
+    Shelf,
+    asked_in,
+    body_from,
+    check_codec,
+    parse,
+    read_call,
+    read_facts,
+    read_limits,
+    read_sender,
+    write_facts,
+    write_limits,
+)
+
+FULL = (1 << HALF) - 1  # the last place of a session
+
+
+# ------------------------------------------------------------------ sessions
+def create(db: sqlite3.Connection, state: State) -> int:
+    """Insert a session that nobody has; its key."""
+    if db.execute("SELECT 1 FROM sessions WHERE id = ?", (state.id,)).fetchone():
+        raise StoreError(f"session {state.id} is there already; open it instead of creating it")
+    row = (state.id, state.agent, state.parent, state.owner, state.status.value, state.version, state.epoch)
+    key = db.execute(
+        "INSERT INTO sessions (id, agent, parent, owner, status, version, epoch, limits, facts, codec) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*row, write_limits(state.limits), write_facts(state), CODEC),
+    ).lastrowid
+    assert key is not None
+    db.execute("INSERT INTO mailboxes (box) VALUES (?)", (key,))
+    return key
+
+
+@frozen
+class Claim:
+    """A session just taken over: what is known of it but its history, and its unread mail."""
+
+    key: int
+    state: State
+    last: int
+    unread: Sequence[Envelope]
+
+
+def claim(db: sqlite3.Connection, session: str) -> Claim | None:
+    """Take a session over: whoever had it before is fenced by the new epoch."""
+    row = db.execute(
+        "UPDATE sessions SET epoch = epoch + 1 WHERE id = ?"
+        " RETURNING key, agent, parent, owner, status, version, epoch, limits, facts, codec",
+        (session,),
+    ).fetchone()
+    if row is None:
+        return None
+    key, agent, parent, owner, status, version, epoch, limits, facts, codec = row
+    what = f"session {session}"
+    check_codec(codec, what)
+    last, mail_cursor, control_cursor, floor = db.execute(
+        "SELECT last, mail_cursor, control_cursor, floor FROM mailboxes WHERE box = ?", (key,)
+    ).fetchone()
+    state = State(
+        session, agent, parent, owner, Status(status), version, epoch, read_limits(limits), mail_cursor, control_cursor,
+        floor=floor, timers=_timers(db, key), **read_facts(facts, what),
+    )  # fmt: skip
+    unread = mail(db, key, min(mail_cursor, control_cursor), last, outcomes(db, key))
+    return Claim(key, state, last, unread)
+
+
+def _timers(db: sqlite3.Connection, key: int) -> dict[str, TimerRow]:
+    rows = db.execute("SELECT id, timer FROM timers WHERE session = ? ORDER BY due", (key,))
+    return {id: parse(text, TimerRow, f"timer {id}") for id, text in rows}
+
+
+@frozen
+class History:
+    """What a session has behind it."""
+
+    items: list[Item]
+    calls: dict[str, CallRecord]
+
+
+def history(db: sqlite3.Connection, key: int, session: str, last: int) -> History:
+    """The transcript and the ledger."""
+    ends = outcomes(db, key)
+    shelf = Shelf({envelope.seq: envelope for envelope in mail(db, key, 0, last, ends)}, ends)
+    base = key << HALF
+    rows = db.execute("SELECT item, codec FROM items WHERE at > ? AND at <= ? ORDER BY at", (base, base + FULL)).fetchall()
+    for codec in {codec for _, codec in rows}:
+        check_codec(codec, f"an item of {session}")
+    items = shelf.read([item for item, _ in rows], f"an item of {session}")
+    asked = asked_in(items)
+    found = db.execute("SELECT id, tool, status, arguments, facts, codec FROM calls WHERE session = ? ORDER BY rowid", (key,))
+    calls: dict[str, CallRecord] = {}
+    for *columns, codec in found:
+        check_codec(codec, f"a call of {session}")
+        row = read_call(tuple(columns), f"{session}/{columns[0]}", asked, ends.get(columns[0]))
+        calls[row.id] = row
+    return History(items, calls)
+
+
+def outcomes(db: sqlite3.Connection, key: int) -> dict[str, Outcome | None]:
+    """How the calls of a session ended, those that did."""
+    rows = db.execute("SELECT id, outcome FROM calls WHERE session = ? AND outcome IS NOT NULL", (key,))
+    return {id: parse(text, Outcome, f"the outcome of {id}") for id, text in rows}
+
+
+def mail(db: sqlite3.Connection, box: int, after: int, last: int, ends: dict[str, Outcome | None]) -> list[Envelope]:
+    """The mail of a box behind `after`, up to `last`."""
+    base = box << HALF
+    rows = db.execute(
+        "SELECT at, kind, id, sender, hops, sent, trace, body, codec FROM mail WHERE at > ? AND at <= ? ORDER BY at",
+        (base + after, base + last),
+    )
+    return [_envelope(row, box, base, ends) for row in rows]
+
+
+def _envelope(row: tuple[Any, ...], box: int, base: int, ends: dict[str, Outcome | None]) -> Envelope:
+    at, kind, id, sender, hops, sent, trace, body, codec = row
+    seq = at - base
+    check_codec(codec, f"mail {seq}")
+    priority = INTERRUPT if kind & URGENT else NORMAL
+    key = minted(box, seq) if id is None else id
+    return Envelope(key, seq, read_sender(sender), priority, hops, sent, trace, body_from(body, ends, f"mail {seq}"))
+
+
+# ------------------------------------------------------------------ commits
+@frozen(kw_only=True)
+class Change:
+    """A commit as it goes into rows. `facts` is None where it changes nothing that stands in the session's own row."""
+
+    session: str
+    key: int
+    epoch: int
+    version: int | None  # that it compares, and raises
+    commit_id: bytes
+    items: Sequence[str]
+    calls: Sequence[tuple[Any, ...]]
+    letters: Sequence[Letter]
+    status: str
+    limits: str | None
+    facts: str | None
+    cursors: tuple[int, int, int] | None  # of mail and control, and the floor
+    timers: Sequence[tuple[str, float, str]] = ()
+    timers_gone: Sequence[str] = ()
+
+
+def commit(db: sqlite3.Connection, change: Change) -> list[Accepted]:
+    """Carry a change out; what became of its mail."""
+    check_owner(db, change)
+    for place, item in enumerate(change.items, _next_item(db, change.key) if change.items else 0):
+        db.execute("INSERT INTO items VALUES (?, ?, ?)", (place, item, CODEC))
+    for row in change.calls:
+        db.execute(
+            "INSERT INTO calls (session, id, tool, status, arguments, outcome, facts, codec) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (session, id) DO UPDATE SET status = excluded.status, outcome = excluded.outcome, facts = excluded.facts",
+            (change.key, *row, CODEC),
+        )
+    for timer in change.timers:
+        db.execute("INSERT OR REPLACE INTO timers VALUES (?, ?, ?, ?, ?)", (change.key, *timer, CODEC))
+    for gone in change.timers_gone:
+        db.execute("DELETE FROM timers WHERE session = ? AND id = ?", (change.key, gone))
+    accepted = [accept(db, letter) for letter in change.letters]
+    _update(db, change)
+    return accepted
+
+
+def check_owner(db: sqlite3.Connection, change: Change) -> None:
+    """`LeaseLost`, `VersionConflict` or `StoreError` if this is not the owner's next commit."""
+    found = db.execute("SELECT epoch, version FROM sessions WHERE key = ? AND id = ?", (change.key, change.session)).fetchone()
+    if found is None:
+        raise StoreError(f"session {change.session} is not in the store any more; it was deleted")
+    epoch, version = found
+    if epoch != change.epoch:
+        raise LeaseLost(f"session {change.session} was taken over (epoch {epoch}, this is {change.epoch}); nothing was kept")
+    if change.version is not None and version != change.version:
+        raise VersionConflict(
+            f"session {change.session} is at version {version}, this commit expected {change.version}; nothing was kept"
+        )
+
+
+def _next_item(db: sqlite3.Connection, key: int) -> int:
+    base = key << HALF
+    row = db.execute("SELECT at FROM items WHERE at > ? AND at <= ? ORDER BY at DESC LIMIT 1", (base, base + FULL)).fetchone()
+    return 1 + (base if row is None else int(row[0]))
+
+
+def _update(db: sqlite3.Connection, change: Change) -> None:
+    if change.facts is not None:
+        db.execute(
+            "UPDATE sessions SET status = ?, version = version + ?, facts = ?, commit_id = ?, limits = coalesce(?, limits) WHERE key = ?",
+            (change.status, change.version is not None, change.facts, change.commit_id, change.limits, change.key),
+        )
+    if change.cursors is not None:
+        db.execute(
+            "UPDATE mailboxes SET mail_cursor = max(mail_cursor, ?), control_cursor = max(control_cursor, ?), floor = max(floor, ?) WHERE box = ?",
+            (*change.cursors, change.key),
+        )
+
+
+# ------------------------------------------------------------------ looking
+_SUMMARY = """
+SELECT s.id, s.agent, s.parent, s.owner, s.status,
+    (SELECT count(*) FROM mail WHERE at > (s.key << 32) + m.mail_cursor AND at <= (s.key << 32) + m.last AND NOT kind & 2)
+FROM sessions s JOIN mailboxes m ON m.box = s.key
+"""
+
+
+def summaries(db: sqlite3.Connection, session: str | None = None) -> list[SessionSummary]:
+    """Every session in one line, or this one."""
+    rows: Iterable[Any] = (
+        db.execute(f"{_SUMMARY} ORDER BY s.key") if session is None else db.execute(f"{_SUMMARY} WHERE s.id = ?", (session,))
+    )
+    return [
+        SessionSummary(id, agent, parent, owner, Status(status), unread) for id, agent, parent, owner, status, unread in rows
+    ]
+
+
+_UNFINISHED = """
+SELECT id, agent FROM sessions WHERE status != 'stopped' AND key IN (
+    SELECT key FROM sessions WHERE status IN ('running', 'waiting')
+    UNION SELECT box FROM mailboxes WHERE wakes > mail_cursor
+    UNION SELECT session FROM calls WHERE outcome IS NULL
+) ORDER BY key
+"""
+
+
+def unfinished(db: sqlite3.Connection, agents: Collection[str]) -> list[str]:
+    """The sessions of these agents that may have something to do."""
+    return [id for id, agent in db.execute(_UNFINISHED) if agent in agents]

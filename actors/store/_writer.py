@@ -1,0 +1,147 @@
+"""One thread writes: all that waits becomes one transaction.
+
+Theory
+======
+
+A durable commit costs a flush of the disk, whatever is in it. So the thread takes everything that waits, runs each job
+under a savepoint of its own, commits once, and wakes everybody: one waiter costs what one flush does, two hundred hardly
+more. A job that fails is rolled back alone; where the commit itself fails, everything of the batch does.
+
+What follows from a job in memory (`then`) is done in trio's thread, in the order of the transaction and before anybody is
+woken: mail reaches a mailbox in the order of its seqs, and no task sees a commit on disk that memory does not have.
+
+A job that was begun is never taken back. Whoever is cancelled while it waits has not been told; the job is done all the same.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+import outcome
+import trio
+from attrs import define, field
+from trio.lowlevel import enable_ki_protection
+
+from actors._errors import StoreError
+from actors._waiters import wait
+
+from ._trouble import trouble
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], Any]
+MOST = 256  # jobs in one transaction: it bounds how long a commit can take
+
+
+@define(eq=False)
+class _Job:
+    work: Work
+    then: Callable[[Any], Any] | None
+    task: trio.lowlevel.Task | None
+    result: Any = field(default=None)
+
+
+class Writer:
+    """The writer thread of one file. `do` gives it a job; nothing else changes the file."""
+
+    def __init__(self, path: str, db: sqlite3.Connection) -> None:
+        self.commits = 0
+        self._path = path
+        self._db = db
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._token = trio.lowlevel.current_trio_token()
+        self._over = False
+        self._thread = threading.Thread(target=self._run, name=f"postroom store {path}", daemon=True)
+        self._thread.start()
+
+    # -------------------------------------------------------------- in trio's thread
+    @enable_ki_protection
+    async def do(self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], Any] | None = None) -> Any:
+        """Run `work` in a transaction; what `then` makes of its result, or the result, once it is durable.
+
+        Cancelled meanwhile, it is done all the same. Raises what `work` raises, and `StoreError` for what SQLite could not do.
+        """
+        if self._over:
+            raise StoreError(f"the store {self._path} is closed; use it inside the block of its system")
+        job = _Job(work, then, trio.lowlevel.current_task())
+        self._jobs.put(job)
+
+        def leave() -> None:
+            job.task = None
+
+        return await wait(leave)
+
+    async def close(self) -> None:
+        """Finish what was begun and end the thread."""
+        self._over = True
+        self._jobs.put(None)
+        await trio.to_thread.run_sync(self._thread.join)
+
+    @enable_ki_protection
+    def _settle(self, batch: list[_Job]) -> None:
+        for job in batch:
+            if isinstance(job.result, outcome.Value) and job.then is not None:
+                job.result = outcome.capture(job.then, job.result.value)
+        for job in batch:
+            if job.task is not None:
+                trio.lowlevel.reschedule(job.task, job.result)
+
+    # -------------------------------------------------------------- in its own thread
+    def _run(self) -> None:
+        more = True
+        while more:
+            first = self._jobs.get()
+            if first is None:
+                return
+            batch = [first]
+            while more and len(batch) < MOST:
+                try:
+                    job = self._jobs.get_nowait()
+                except Empty:
+                    break
+                more = job is not None
+                if job is not None:
+                    batch.append(job)
+            self._commit(batch)
+            try:
+                self._token.run_sync_soon(self._settle, batch)
+            except trio.RunFinishedError:
+                return
+
+    def _commit(self, batch: list[_Job]) -> None:
+        """One transaction. Whatever happens, each job has its result, and no transaction stays open."""
+        db = self._db
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            for job in batch:
+                job.result = self._alone(job.work)
+            db.execute("COMMIT")
+            self.commits += 1
+        except sqlite3.Error as error:
+            failed = trouble(self._path, error)
+            for job in batch:
+                if not isinstance(job.result, outcome.Error):
+                    job.result = outcome.Error(type(failed)(*failed.args))
+            self._roll_back()
+
+    def _alone(self, work: Work) -> Any:
+        """Run one job under its savepoint. Raises `sqlite3.Error` where the whole transaction is lost."""
+        db = self._db
+        db.execute("SAVEPOINT job")
+        result: Any = outcome.capture(work, db)
+        if isinstance(result, outcome.Error):
+            if isinstance(result.error, sqlite3.Error):
+                if not db.in_transaction:
+                    raise result.error
+                result = outcome.Error(trouble(self._path, result.error))
+            db.execute("ROLLBACK TO job")
+        db.execute("RELEASE job")
+        return result
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            try:
+                self._db.execute("ROLLBACK")
+            except sqlite3.Error:
+                self._db.close()  # it will not go on, and says so to whoever comes next

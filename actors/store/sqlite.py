@@ -1,0 +1,199 @@
+"""The store of one machine: a SQLite file.
+
+What a session's next request and decision need is in memory while it is live, and only then; the file has the rest. One
+thread writes (`_writer.py`); a second connection reads, off its way. Nothing else in the process opens the file.
+"""
+
+import sqlite3
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
+
+import trio
+
+from actors._envelope import Receipt
+from actors._errors import StoreError
+from actors._mailbox import Mailbox
+from actors.agent._record import Commit, Draft, State
+
+from ._api import SessionSummary
+from ._box import StoredMailbox
+from ._change import changed
+from ._post import Accepted, Letter, accept
+from ._schema import connect, connect_to_read
+from ._tables import Claim, claim, commit, create, history, summaries, unfinished
+from ._trouble import trouble
+from ._writer import Writer
+
+T = TypeVar("T")
+
+
+class SQLiteStore:
+    """Sessions in a SQLite file, durable when a commit or a send returns."""
+
+    durable: bool = True
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._states: dict[str, State] = {}
+        self._boxes: dict[str, StoredMailbox] = {}
+        self._keys: dict[str, int] = {}
+        self._woken: Callable[[str], object] = lambda _session: None
+        self._writer: Writer | None = None
+        self._connections: tuple[sqlite3.Connection, ...] = ()
+        self._reading = trio.CapacityLimiter(1)
+
+    async def open(self) -> None:
+        """Open the file; make it if there is none."""
+        writing = await trio.to_thread.run_sync(connect, self.path)
+        reading = await trio.to_thread.run_sync(connect_to_read, self.path)
+        self._connections = (reading, writing)
+        self._writer = Writer(self.path, writing)
+
+    async def close(self) -> None:
+        """Finish what was begun, and close the file."""
+        writer, self._writer = self._writer, None
+        with trio.CancelScope(shield=True):
+            if writer is not None:
+                await writer.close()
+            for db in self._connections:
+                await trio.to_thread.run_sync(db.close)
+        self._connections = ()
+        self._states.clear()
+        self._boxes.clear()
+
+    def _open(self) -> Writer:
+        if self._writer is None:
+            raise StoreError(f"the store {self.path} is closed; use it inside the block of its system")
+        return self._writer
+
+    async def _read(self, fn: Callable[..., T], *args: Any) -> T:
+        """Look at the file, off the writer's way: what was committed before is seen, all of one moment."""
+        self._open()
+        db = self._connections[0]
+
+        def look() -> T:
+            try:
+                db.execute("BEGIN")
+                try:
+                    return fn(db, *args)
+                finally:
+                    db.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise trouble(self.path, error) from None
+
+        return await trio.to_thread.run_sync(look, limiter=self._reading)
+
+    # -------------------------------------------------------------- sessions
+    async def create(self, state: State) -> None:
+        """Keep a new session."""
+
+        def kept(key: int) -> None:
+            self._hold(key, state)
+
+        await self._open().do(lambda db: create(db, state), kept)
+
+    def _hold(self, key: int, state: State) -> StoredMailbox:
+        self._states[state.id], self._keys[state.id] = state, key
+        box = self._boxes[state.id] = StoredMailbox(state.id, self.send)
+        self._bound(state)
+        return box
+
+    def _bound(self, state: State) -> None:
+        box, limits = self._boxes[state.id], state.limits
+        box.capacity, box.max_hops = limits.max_unread, limits.max_hops  # type: ignore[assignment]  # all limits are set
+
+    async def find(self, session: str) -> SessionSummary | None:
+        """The session in one line, if there is one."""
+        return next(iter(await self._read(summaries, session)), None)
+
+    async def load(self, session: str) -> State | None:
+        """Take a session over. From the moment its epoch is raised its mailbox is here; then its history is read."""
+        if session in self._states:
+            return self._states[session]
+
+        def claimed(found: Claim | None) -> Claim | None:
+            if found is not None:
+                box = self._hold(found.key, found.state)
+                box.restore(found.unread, found.last, found.state.mail_cursor, found.state.control_cursor)
+            return found
+
+        taken: Claim | None = await self._open().do(lambda db: claim(db, session), claimed)
+        if taken is None:
+            return None
+        state = taken.state
+        complete = False
+        try:
+            past = await self._read(history, taken.key, session, taken.last)
+            state.items, state.calls = past.items, past.calls
+            state.live = {id: row for id, row in past.calls.items() if not row.final}
+            complete = True
+        finally:
+            if not complete:
+                self._drop(session)
+        return state
+
+    async def release(self, state: State) -> None:
+        """Let go of a session."""
+        await self._open().do(lambda _db: None, lambda _none: self._drop(state.id))  # behind the mail that is on its way
+
+    def _drop(self, session: str) -> None:
+        self._states.pop(session, None)
+        self._boxes.pop(session, None)
+        self._keys.pop(session, None)
+
+    def mailbox(self, session: str) -> Mailbox:
+        """The mailbox of a session that is in memory."""
+        return self._boxes[session]
+
+    async def sessions(self) -> Sequence[SessionSummary]:
+        """Every session, in the order they were created."""
+        return await self._read(summaries)
+
+    async def unfinished(self, agents: Collection[str]) -> Sequence[str]:
+        """The sessions of these agents that may have something to do."""
+        return await self._read(unfinished, agents)
+
+    def watch(self, woken: Callable[[str], object]) -> None:
+        """Call `woken` with a session that is not in memory and was sent mail that may wake it."""
+        self._woken = woken
+
+    # -------------------------------------------------------------- commits and mail
+    async def commit(self, state: State, commit_: Commit) -> None:
+        """Keep a commit, then apply it."""
+        box = self._boxes[state.id]
+        if max(commit_.mail_cursor or 0, commit_.control_cursor or 0) > box.last:
+            raise ValueError(f"{state.id} has mail up to seq {box.last}; this commit's cursors lie behind that")
+        change = changed(state, self._keys[state.id], commit_, box.holds)
+
+        def kept(accepted: list[Accepted]) -> None:
+            self._deliver(accepted)
+            state.apply(commit_)
+            if change.cursors is not None:
+                box.advance(state.mail_cursor, state.control_cursor)
+                box.trim(min(state.mail_cursor, state.control_cursor))
+            if commit_.limits is not None:
+                self._bound(state)
+
+        with trio.CancelScope(shield=True):
+            await self._open().do(lambda db: commit(db, change), kept)
+
+    async def send(self, draft: Draft) -> Receipt:
+        """Accept mail; durable when it returns."""
+        letter = Letter.of(draft)
+
+        def kept(accepted: Accepted) -> Receipt:
+            self._deliver([accepted])
+            return accepted.receipt
+
+        receipt: Receipt = await self._open().do(lambda db: accept(db, letter), kept)
+        return receipt
+
+    def _deliver(self, accepted: Sequence[Accepted]) -> None:
+        for each in accepted:
+            if each.envelope is None:
+                continue
+            box = self._boxes.get(each.to)
+            if box is not None:
+                box.deliver(each.envelope)
+            elif each.wakes:
+                self._woken(each.to)
