@@ -122,16 +122,19 @@ class SessionPlace(Place):
     def _refused(self, refusal: SendRefused) -> None:
         self.runtime.hub.emit(Refused, session=self.address, recipient=self.address, error=str(refusal))
 
-    def _body(self, body: object) -> UserMessage | AgentMessage:
+    def _body(self, body: object) -> object:
         if isinstance(body, str):
             body = UserMessage(body)
         if isinstance(body, UserMessage | AgentMessage):
             if not body.text.strip() and not getattr(body, "media", ()):
                 raise ConfigError(f"an empty message to {self.address} was refused; write some words, or attach media")
             return body
+        if self.session.handlers.takes(body):
+            return body
+        own = "".join(f", {kind.__name__}" for kind in self.config.agent.__handlers__)
         hint = "; only the runtime sends these" if isinstance(body, RUNTIME_BODIES) else ""
         raise TypeError(
-            f"{self.address} is a session and takes str, UserMessage or AgentMessage, not {type(body).__name__}{hint}"
+            f"{self.address} is a session and takes str, UserMessage, AgentMessage{own}, not {type(body).__name__}{hint}"
         )
 
     def order(self, identity: Identity, action: Action) -> Receipt:

@@ -7,7 +7,7 @@
 The model is strict: it refuses a request that a provider would refuse. A test that would hang fails when its time is over.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -37,6 +37,15 @@ class Diary:
     cancelled: list[str] = field(factory=list)
     running: int = 0
     peak: int = 0
+    host: list[str] = field(factory=list)  # what the host's inbox holds
+
+    def reader(self, _agent: str) -> Callable[[], list[str]]:
+        """As a host's inbox."""
+        return self._drain
+
+    def _drain(self) -> list[str]:
+        found, self.host = self.host, []
+        return found
 
     @contextmanager
     def call(self, name: str) -> Iterator[None]:

@@ -6,13 +6,13 @@ afterwards, whatever happened, is in `check`.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import Any
 
 import trio
-from attrs import field, frozen
+from attrs import field, fields, frozen
 from hypothesis import strategies as st
 from scenes import Diary, Scene, Worker, scene
 from trio.testing import MockClock
@@ -30,6 +30,7 @@ from actors import (
     ToolCallFinished,
     UserItem,
 )
+from actors.agent._actions import Switches
 from actors.agent._record import Commit, State
 from actors.models import Said, call, calls, fail, raw_call, say, slow
 from actors.models._transcript import Validator
@@ -70,6 +71,7 @@ class Storm:
     limits: Limits
     max_rounds: int = 10
     store: float = field(default=0.0)
+    switches: Mapping[str, bool] = field(factory=dict)
     seed: int = 0
 
 
@@ -103,7 +105,20 @@ ACTS = st.lists(
         Act,
         st.sampled_from([0, 0, 0.5, 1, 3, 10]),
         st.sampled_from(
-            ["send", "send", "interrupt", "actor", "peer", "pause", "resume", "stop_run", "cancel_attached", "cancel"]
+            [
+                "send",
+                "send",
+                "interrupt",
+                "actor",
+                "peer",
+                "host",
+                "timer",
+                "pause",
+                "resume",
+                "stop_run",
+                "cancel_attached",
+                "cancel",
+            ]
         ),
         IDS,
     ),
@@ -113,9 +128,10 @@ STORMS = st.builds(
     Storm,
     SCRIPTS,
     ACTS,
-    st.builds(Limits, max_calls=st.integers(1, 3)),
+    st.builds(Limits, max_calls=st.integers(1, 3), max_detached=st.sampled_from([1, 16])),
     st.integers(1, 5),
     st.sampled_from([0.0, 0.0, 0.25]),
+    st.fixed_dictionaries({each.name: st.booleans() for each in fields(Switches)}),
     st.integers(0, 2**32 - 1),
 )
 
@@ -132,7 +148,11 @@ async def _act(here: Scene, act: Act, number: int) -> None:
         "stop_run": session.stop_run,
         "cancel_attached": session.cancel_attached,
         "cancel": lambda: session.cancel_calls(act.argument),
+        "timer": lambda: session.send_after(len(act.argument), f"later {number}"),
     }
+    if act.what == "host":
+        here.diary.host.append(f"from the host {number}")
+        return
     if act.what in deeds:
         await deeds[act.what]()
     else:
@@ -154,7 +174,8 @@ def _quiet() -> Iterator[None]:
 
 async def _play(storm: Storm) -> None:
     script = [*storm.script, *[say("at rest")] * 40]
-    options = {"limits": storm.limits, "max_rounds": storm.max_rounds, "deps": Diary()}
+    diary = Diary()
+    options = {"limits": storm.limits, "max_rounds": storm.max_rounds, "deps": diary, "inbox": diary, **storm.switches}
     async with scene(*script, agent=Worker, store=SlowStore(storm.store) if storm.store else None, **options) as here:
         await here.session.send("begin")
         for number, act in enumerate(storm.acts):
@@ -200,7 +221,9 @@ def _check_mail(here: Scene, state: State) -> None:
     """Each accepted envelope is in one user item, or was consumed because its result told it, or is unread."""
     accepted = {event.envelope.seq: event.envelope for event in here.events("mail_accepted")}
     assert list(accepted) == list(range(1, len(accepted) + 1)), [*accepted]
-    folded = [each for item in state.items if isinstance(item, UserItem) for each in item.mail]
+    beside = [item.results[-1].mail for item in state.items if isinstance(item, ResultsItem)]
+    folded = [each for item in [*state.items, *beside] if isinstance(item, UserItem) for each in item.mail]
+    assert not here.diary.host
     told = Counter(each.seq for each in folded)
     stops = {seq for seq, each in accepted.items() if isinstance(getattr(each.body, "action", None), StopRun)}
     assert all(count == 1 for count in told.values())

@@ -7,8 +7,7 @@ import pytest
 from scenes import Diary, Worker, scene, virtual_time
 
 from actors import Agent, ConfigError, Exit, Limits, ModelError, RunFailed, StartFailed, Tool, tool
-from actors.agent._agent import configure
-from actors.agent._toolbox import TOOLBOX
+from actors.agent._agent import DETACHABLE, configure
 from actors.models import ScriptedModel, call, fail, say
 from supervision import open_system, run
 
@@ -192,7 +191,7 @@ def test_two_tools_of_one_name_are_refused(given: Any) -> None:
 
 def test_system_tools_come_with_the_first_tool_that_can_detach() -> None:
     """Or as they are chosen."""
-    assert names(Worker, {})[-4:] == list(TOOLBOX)
+    assert names(Worker, {})[-4:] == list(DETACHABLE)
     assert names(Listed, {}) == ["work", "look"]
     assert names(Listed, {"toolbox": ["wait"]}) == ["work", "look", "wait"]
     with pytest.raises(ConfigError, match="there is no system tool 'wiat'; there are wait"):

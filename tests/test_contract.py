@@ -28,7 +28,6 @@ NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter
         actors.MCPServer
         actors.models.ProviderLimits
         supervision.open_system(providers) supervision.open_system(prices)
-       
     """,
     "stores": """
         supervision.SessionRef.export supervision.SessionRef.delete supervision.SessionRef.fork

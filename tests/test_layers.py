@@ -125,6 +125,7 @@ actors.agent._toolbox       the system tools
 actors.agent._answers       who waits for what a session will say
 actors.agent._budget        what requests may cost
 actors.agent._shape         answers of a given shape
+actors.agent._handlers      the agent's own handlers
 actors.agent._inbox         strings of the host's
 actors.agent._agent         agents as people write them
 actors.agent._asking        one answer, from the first model that gives one

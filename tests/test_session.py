@@ -183,7 +183,7 @@ async def test_a_session_takes_words(body: Any) -> None:
 async def test_anything_else_is_a_type_error(body: object) -> None:
     """Nobody forges what the runtime says."""
     async with scene() as here:
-        with pytest.raises(TypeError, match="s is a session and takes str, UserMessage or AgentMessage"):
+        with pytest.raises(TypeError, match="s is a session and takes str, UserMessage, AgentMessage, not"):
             await here.session.send(body)
         assert here.box.unread(0) == []
 

@@ -9,7 +9,10 @@ from attrs import field, fields, frozen
 
 from actors._actor import Actor
 from actors._check import check_type
-from actors._errors import ConfigError, sentence
+from actors._codec import register
+from actors._envelope import Envelope
+from actors._errors import ActorsError, ConfigError, sentence
+from actors._life import Timer
 from actors._limits import SESSION_DEFAULTS, Limits, WakeKind
 from actors._waiters import guarded
 from actors.models._api import Model, ToolSchema
@@ -18,6 +21,7 @@ from actors.tools._collect import as_tool, by_name, collect
 from actors.tools._tool import Tool
 
 from ._actions import Switches
+from ._handlers import check_handled
 from ._inbox import Inbox, check_inbox
 from ._toolbox import TOOLBOX
 
@@ -64,12 +68,23 @@ class Agent(Actor):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.__handled__:
-            raise ConfigError(
-                f"{cls.__name__}.{next(iter(cls.__handled__))}: an agent's mail goes to its model; in this version only a plain Actor "
-                "has @handle methods: put it there, and write to that actor from a tool"
-            )
+        for method, kinds in cls.__handled__.items():
+            for kind in kinds:
+                check_handled(cls.__name__, kind, method)
+                register(kind)
         cls.__tools__ = tools_of(cls, cls.tools)
+
+    async def receive(self, match: Any = None, timeout: float | None = None) -> Envelope | None:  # noqa: ARG002, ASYNC109
+        """Not in an agent: its mail is read by its loop. Raises `ActorsError`."""
+        raise ActorsError("an agent's handler has no `receive`: let each of its messages have a handler, or ask a plain actor")
+
+    def finish(self, value: object = None) -> None:  # noqa: ARG002
+        """Not in an agent: a session is for as long as somebody may write to it. Raises `ActorsError`."""
+        raise ActorsError("an agent does not `finish`: stop its session, `await system.session(...).stop()`")
+
+    def send_after(self, seconds: float, body: object) -> Timer:  # noqa: ARG002
+        """Not in an agent: what a session is told later is kept with it. Raises `ActorsError`."""
+        raise ActorsError("an agent has no `send_after`: use the session's, `await system.session(...).send_after(...)`")
 
 
 OPTIONS = (

@@ -73,7 +73,7 @@ def fold(state: State, mail: Sequence[Envelope], placeholders: Collection[str]) 
         end = place + 1
     cursor = mail[end - 1].seq if end else state.mail_cursor
     if end == len(mail):
-        cursor = max(cursor, state.control_cursor)  # what lies between is control, and was applied
+        cursor = max(cursor, state.control_cursor, state.handled_cursor)  # what lies between was applied, or handled
     waiting = sum(shown(envelope, placeholders) for envelope in mail[end:])
     read = tuple(
         envelope.id for envelope in taken if isinstance(envelope.body, ToolCallFinished) and envelope.body.call in state.fetched

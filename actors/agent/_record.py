@@ -98,6 +98,7 @@ class Commit:
     mail: tuple[Draft, ...] = ()
     mail_cursor: int | None = None
     control_cursor: int | None = None
+    handled_cursor: int | None = None
     status: Status | None = None
     run: int | None = None
     turn: int | None = None
@@ -114,7 +115,7 @@ class Commit:
     loop: bool = True
 
 
-_CURSORS = ("mail_cursor", "control_cursor", "floor")  # they never move back
+_CURSORS = ("mail_cursor", "control_cursor", "handled_cursor", "floor")  # they never move back
 PLAIN = ("status", "run", "turn", "rounds", "hops", "failure", "spent", "limits")
 
 
@@ -132,6 +133,7 @@ class State:
     limits: Limits = SESSION_DEFAULTS
     mail_cursor: int = 0
     control_cursor: int = 0
+    handled_cursor: int = 0  # of the messages that the agent's own handlers take
     items: list[Item] = field(factory=list)
     calls: dict[str, CallRecord] = field(factory=dict)
     live: dict[str, CallRecord] = field(factory=dict)  # those without an outcome: what a round looks at does not grow

@@ -32,6 +32,7 @@ from ._asking import Answered, Asking
 from ._calls import Calls, Home, now_beginning
 from ._completion import take
 from ._control import apply_order, attached, cancel, close, recover, shutdown
+from ._handlers import Handlers
 from ._inbox import Drain
 from ._record import CallRecord, Commit, State
 from ._requests import Requests
@@ -57,6 +58,7 @@ class Session:
         self.agent: Agent | None = None
         self.broken: str | None = None  # why the loop was not started again: its run has failed
         self.toolbox: Collection[str] = frozenset(config.toolbox)
+        self.handlers = Handlers(config.agent.__handlers__, state, self.box)
         self.turn = Turn(
             config.wake_on,
             config.max_rounds,
@@ -67,6 +69,8 @@ class Session:
             self.toolbox,
             self._attach,
             home.is_child,
+            self.handlers.due,
+            self.handlers.takes,
         )
         self.calls = Calls(config, state, store, self.turn, home, self._emit)
         self._asking = Asking(config.models, self.box, self._emit)
@@ -104,6 +108,9 @@ class Session:
 
     async def _step(self) -> None:
         await self._orders()
+        while self.turn.between_rounds(self.state) and (envelope := self.handlers.next()) is not None:
+            await self.handlers.handle(self.agent._life, envelope, self._commit)  # type: ignore[union-attr, arg-type]  # noqa: SLF001
+            await self._orders()
         if self._drain is not None and self.turn.at_boundary(self.state):
             await self._drain_inbox(self._drain)
         action = self.turn.next(self.state, self._mail(), trio.current_time())
@@ -138,7 +145,10 @@ class Session:
             log.warning(told, self.state.id, self.config.max_rounds)
 
     def _mail(self) -> Sequence[Envelope]:
-        return [envelope for envelope in self.box.unread(self.state.mail_cursor) if not isinstance(envelope.body, Control)]
+        """What is unread and the model's to read."""
+        unread = [envelope for envelope in self.box.unread(self.state.mail_cursor) if not isinstance(envelope.body, Control)]
+        handled = self.config.agent.__handlers__
+        return [envelope for envelope in unread if not self.handlers.takes(envelope.body)] if handled else unread
 
     async def _wait(self, wait: Wait) -> None:
         if self.draining and self.turn.phase is Phase.IDLE and self.state.status is not Status.PAUSED:
@@ -208,11 +218,16 @@ class Session:
         await self._start(act.start)
 
     async def _finish_here(self, outcomes: Mapping[str, Outcome], effects: Effects = NO_EFFECTS) -> None:
-        """Calls that end without a task of their own, and what they changed: their result tells it all, so no mail is sent."""
-        rows = tuple(ended(self.state.calls[call], outcome) for call, outcome in outcomes.items())
-        fetched = tuple(call for row in rows for call in _fetched(row) if call in self.state.placeholders)
+        """Calls that the turn ends, and what they changed: their result tells it all, so no mail is sent.
+
+        One whose task has ended meanwhile keeps the outcome that it has.
+        """
         timers = tuple(row for row, _ in effects.timers)
-        await self._commit(Commit(calls=rows, fetched=fetched, timers=timers, timers_gone=tuple(effects.timers_gone)))
+        async with self.calls.ending:
+            outcomes = {call: outcome for call, outcome in outcomes.items() if call in self.state.live}
+            rows = tuple(ended(self.state.calls[call], outcome) for call, outcome in outcomes.items())
+            fetched = tuple(call for row in rows for call in _fetched(row) if call in self.state.placeholders)
+            await self._commit(Commit(calls=rows, fetched=fetched, timers=timers, timers_gone=tuple(effects.timers_gone)))
         self.timers.disarm(*effects.timers_gone)
         for row, seconds in effects.timers:
             self.timers.arm(row, seconds)
@@ -286,7 +301,7 @@ class Session:
         if isinstance(body, Control):
             unread = envelope.seq > self.state.control_cursor
             return unread and isinstance(body.action, StopRun) and body.action.run in {None, self.turn.meant}
-        unread = envelope.seq > self.state.mail_cursor
+        unread = envelope.seq > self.state.mail_cursor and not self.handlers.takes(body)
         return unread and envelope.priority is INTERRUPT and self.config.switches.interrupt_completions
 
     async def _take(self, answer: Answered) -> None:
@@ -333,7 +348,11 @@ class Session:
     def resting(self) -> bool:
         """Whether nothing happens until somebody says something: no run, or a pause, and no order to be applied."""
         ordered = any(isinstance(each.body, Control) for each in self.box.unread(self.state.control_cursor))
-        return not ordered and (not self.busy or self.state.status is Status.PAUSED)
+        return (
+            not ordered
+            and (self.state.status is Status.PAUSED or self.handlers.next() is None)
+            and (not self.busy or self.state.status is Status.PAUSED)
+        )
 
     # -------------------------------------------------------------- commits and events
     async def _commit(self, commit: Commit) -> None:

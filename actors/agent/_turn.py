@@ -77,6 +77,10 @@ class Turn:
     runtime: Collection[str] = ()  # the names of its system tools
     attach: Callable[[str], float | None] = field(default=lambda _tool: None)  # how long a tool's calls are waited for
     is_child: Callable[[str], bool] = field(default=lambda _session: False)
+    handled: Match = field(default=lambda _envelope: False)  # whether it waits for a handler of the agent's own
+    handles: Callable[[object], bool] = field(
+        default=lambda _body: False
+    )  # whether such a handler takes it: the model never sees it
     phase: Phase = Phase.IDLE
     open: list[OpenCall] = field(factory=list)
     asked: dict[str, ToolCall] = field(factory=dict)  # what each open call was asked, until it has its result
@@ -108,7 +112,7 @@ class Turn:
         since = state.control_cursor  # the pause, or an order behind it
 
         def ends_it(envelope: Envelope) -> bool:
-            return envelope.seq > since and shown(envelope, state.placeholders)
+            return envelope.seq > since and not self.handles(envelope.body) and shown(envelope, state.placeholders)
 
         if any(map(ends_it, mail)):
             return Unpause(self.resumed(state))
@@ -133,6 +137,7 @@ class Turn:
             body = envelope.body
             return (
                 control(envelope)
+                or self.handled(envelope)
                 or self.may_wake(envelope, state)
                 or (isinstance(body, ToolCallFinished) and body.call in ends)
             )
@@ -141,7 +146,7 @@ class Turn:
 
     def may_wake(self, envelope: Envelope, state: State) -> bool:
         """Whether this unread envelope begins a run, or keeps one going."""
-        if isinstance(envelope.body, Control) or envelope.hops > self.max_hops:
+        if isinstance(envelope.body, Control) or self.handles(envelope.body) or envelope.hops > self.max_hops:
             return False  # what came too far is kept, and read with what wakes it
         if state.status is Status.FAILED:
             return isinstance(envelope.sender, FromUser) and envelope.seq > max(state.floor, state.mail_cursor)
@@ -238,7 +243,7 @@ class Turn:
         def match(envelope: Envelope) -> bool:
             if isinstance(envelope.body, Control):
                 return control(envelope)
-            if envelope.seq <= state.mail_cursor:
+            if envelope.seq <= state.mail_cursor or self.handles(envelope.body):
                 return False
             if envelope.priority is INTERRUPT:
                 return True
@@ -310,8 +315,13 @@ class Turn:
         """Whether a host's inbox is to be read now: behind a tool round, an empty turn, or a would-be final answer."""
         if state.status is Status.PAUSED:
             return False
-        calls_done = self.phase is Phase.CALLS and all(state.calls[each.id].final or each.detached for each in self.open)
-        return self.boundary or calls_done
+        return self.boundary or (self.phase is Phase.CALLS and self.between_rounds(state))
+
+    def between_rounds(self, state: State) -> bool:
+        """Whether no call is attached, and there is no pause."""
+        if state.status is Status.PAUSED:
+            return False
+        return self.phase is not Phase.CALLS or all(state.calls[each.id].final or each.detached for each in self.open)
 
     def failed(self, reason: str) -> Commit:
         """The model will not answer: the run ends; a person's mail or `Resume` tries the round again."""
