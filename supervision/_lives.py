@@ -22,6 +22,7 @@ it, its voice is revoked, and the tree shows it until its task ends.
 """
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 from logging import ERROR
 from math import inf
@@ -30,6 +31,7 @@ from typing import Any
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
+from actors._actor import Actor
 from actors._deadlines import Entry
 from actors._errors import ActorCrashed, ActorStopped, RecipientStopped, StartFailed
 from actors._exit import Exit, Failed, Killed, Status, Stopped
@@ -178,29 +180,34 @@ class Lives:
 
     async def _stop_children(self, place: Place) -> float:
         began = trio.current_time()
-        children = list((place.children or {}).values())
+        children = place.children or {}
         if place.kind == "supervisor":
-            order = [spec.name for spec in place.spec.children]  # type: ignore[union-attr]
-            for child in sorted(children, key=lambda child: order.index(child.spec.name), reverse=True):
-                self.request_stop(child, "now", "its supervisor stops")
-                await child.wait()
+            for spec in reversed(place.spec.children):  # type: ignore[union-attr]
+                if spec.name in children:
+                    await self.stop_all([children[spec.name]], "its supervisor stops")
         else:
-            for child in reversed(children):
-                self.request_stop(child, "now", "its parent stops")
-            for child in reversed(children):
-                await child.wait()
+            await self.stop_all(list(reversed(children.values())), "its parent stops")
         return trio.current_time() - began
+
+    async def stop_all(self, places: Sequence[Place], reason: str) -> None:
+        """Stop these at once; wait until each has its exit."""
+        for place in places:
+            self.request_stop(place, "now", reason)
+        for place in places:
+            if place.exit is None:  # else its wait would be a checkpoint, and a thousand of them a while
+                await place.wait()
 
     async def _say_goodbye(self, place: Place, life: Life, exit: Exit) -> Exit:
         assert place.cleanup_by is not None
+        if type(life.actor).on_stop is Actor.on_stop:  # nobody has anything to say
+            return exit
         scope = self._goodbyes[life] = trio.CancelScope(shield=True, deadline=-inf if self.hurried else place.cleanup_by)
         try:
             with scope:
                 await on_stop(life.actor, exit)
             if scope.cancelled_caught:
-                log.warning(
-                    "%s: on_stop was cut off after %g s", place.address, place.spec.shutdown, extra={"address": place.address}
-                )
+                cut = "%s: on_stop was cut off after %g s"
+                log.warning(cut, place.address, place.spec.shutdown, extra={"address": place.address})
         except BaseException as error:  # noqa: BLE001  # a cleanup's failure is this life's
             failed = verdict(error)
             if isinstance(failed, Failed) and exit.normal:

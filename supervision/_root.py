@@ -208,13 +208,9 @@ class Root:
         self.closing = True
         entry = self.deadlines.after(self.hard_deadline, lambda: self.on_hung(report_hung(self)))
         spawned = [place for place in self.router.places.values() if place.parent is None and place not in self.trees]
-        for place in spawned:
-            self.lives.request_stop(place, "now", "the system stops")
-        for place in spawned:
-            await place.wait()
+        await self.lives.stop_all(spawned, "the system stops")
         for tree in reversed(tuple(self.trees)):
-            self.lives.request_stop(tree, "now", "the system stops")
-            await tree.wait()
+            await self.lives.stop_all([tree], "the system stops")
         if self.tasks:
             self._idle = trio.Event()
             await self._idle.wait()

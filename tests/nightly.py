@@ -4,7 +4,7 @@
 
 test_chaos         60 seconds of chaos in place of 8
 test_tree_model    5,000 examples in place of 200 or of 40 seconds; about 20 minutes
-test_memory        a million short children in place of 5,000; about 2 minutes
+test_memory        a million short children in place of 5,000; about 5 minutes
 """
 
 import os
