@@ -129,7 +129,7 @@ class Scene:
 
     def events(self, *kinds: str) -> list[Any]:
         """The session's events of these kinds, in order; all of them if none is named."""
-        return [event for event in self.seen if event.session == "s" and (not kinds or event.kind in kinds)]
+        return [event for event in self.seen if event.session == self.session.address and (not kinds or event.kind in kinds)]
 
     def kinds(self, *without: str) -> list[str]:
         """The kinds of the session's events, in order."""

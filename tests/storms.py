@@ -6,7 +6,7 @@ afterwards, whatever happened, is in `check`.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import trio
 from attrs import field, fields, frozen
 from hypothesis import strategies as st
-from scenes import Diary, Scene, Worker, scene
+from scenes import Diary, Scene, Worker
 from trio.testing import MockClock
 
 from actors import (
@@ -32,10 +32,12 @@ from actors import (
 )
 from actors.agent._actions import Switches
 from actors.agent._record import Commit, State
-from actors.models import Said, call, calls, fail, raw_call, say, slow
+from actors.events import AnyEvent
+from actors.models import Said, ScriptedModel, call, calls, fail, raw_call, say, slow
 from actors.models._transcript import Validator
 from actors.store.memory import MemoryStore
 from actors.testing import scheduled
+from supervision import System, open_system
 
 
 class SlowStore(MemoryStore):
@@ -173,19 +175,33 @@ def _quiet() -> Iterator[None]:
 
 
 async def _play(storm: Storm) -> None:
-    script = [*storm.script, *[say("at rest")] * 40]
-    diary = Diary()
-    options = {"limits": storm.limits, "max_rounds": storm.max_rounds, "deps": diary, "inbox": diary, **storm.switches}
-    async with scene(*script, agent=Worker, store=SlowStore(storm.store) if storm.store else None, **options) as here:
-        await here.session.send("begin")
-        for number, act in enumerate(storm.acts):
-            await trio.sleep(act.after)
-            await _act(here, act, number)
-        with trio.fail_after(20_000):
-            await trio.sleep(1_000)
-            await here.session.resume()
-            await _come_to_rest(here)
-        check(here)
+    async with open_system(store=SlowStore(storm.store) if storm.store else None) as system:
+        await _session(system, "s", storm)
+
+
+async def _session(system: System, name: str, storm: Storm) -> None:
+    model, diary, seen = ScriptedModel([*storm.script, *[say("at rest")] * 40]), Diary(), list[AnyEvent]()
+    system.listen(seen.append)
+    session = await system.open(
+        Worker,
+        session=name,
+        model=model,
+        limits=storm.limits,
+        max_rounds=storm.max_rounds,
+        deps=diary,
+        inbox=diary,
+        **storm.switches,
+    )
+    here = Scene(system, session, model, diary, seen)
+    await session.send("begin")
+    for number, act in enumerate(storm.acts):
+        await trio.sleep(act.after)
+        await _act(here, act, number)
+    with trio.fail_after(20_000):
+        await trio.sleep(1_000)
+        await session.resume()
+        await _come_to_rest(here)
+    check(here)
 
 
 async def _come_to_rest(here: Scene) -> None:
@@ -194,13 +210,26 @@ async def _come_to_rest(here: Scene) -> None:
     while not answer or here.session.status is not Status.IDLE:
         with suppress(RunFailed):
             answer = await here.session.ask("and now?")
-        await here.idle()
+        while here.session._session().session.busy:  # noqa: ASYNC110  # nothing tells it
+            await trio.sleep(1)  # virtual seconds: `wait_idle` would wait for the others too
 
 
 def play(storm: Storm) -> None:
     """Play a storm and check what has to hold after it."""
     with scheduled(storm.seed), _quiet():
         trio.run(_play, storm, clock=MockClock(autojump_threshold=0))
+
+
+async def _play_all(storms: Sequence[Storm]) -> None:
+    async with open_system(store=SlowStore(0.01)) as system, trio.open_nursery() as nursery:
+        for number, storm in enumerate(storms):
+            nursery.start_soon(_session, system, f"s{number}", storm)
+
+
+def play_all(storms: Sequence[Storm]) -> None:
+    """Play them at once, each on a session of its own in one system."""
+    with scheduled(storms[0].seed), _quiet():
+        trio.run(_play_all, storms, clock=MockClock(autojump_threshold=0))
 
 
 # ------------------------------------------------------------------ what has to hold

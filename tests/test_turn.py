@@ -4,9 +4,6 @@ from math import inf
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from nightly import NIGHTLY
-from storms import STORMS, Storm, play
 from transcripts import answers, asks, mail, says, user
 
 from actors import (
@@ -348,11 +345,3 @@ def test_results_stand_in_call_order_with_placeholders_for_what_goes_on() -> Non
     first, second = machine.results(state)
     assert isinstance(first.outcome, Placeholder)
     assert (first.outcome.reason, second.text) == ("mail", "seen")
-
-
-# ------------------------------------------------------------------ any run
-@given(STORMS)
-@settings(max_examples=20_000 if NIGHTLY else 150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_whatever_happens_nothing_is_lost_or_doubled_and_each_call_ends_once(storm: Storm) -> None:
-    """Random models, tools, people and stores: each request is valid, and the session answers in the end."""
-    play(storm)
