@@ -7,7 +7,7 @@ and survives every restart of the actor behind it, because it leads to the addre
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import get_ident
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
@@ -16,7 +16,7 @@ from trio.lowlevel import enable_ki_protection
 
 from ._deadlines import Deadlines
 from ._envelope import INTERRUPT, NORMAL, Priority, Receipt
-from ._errors import ActorsError, AskRefused, AskTimeout, RecipientStopped
+from ._errors import ActorsError, AskRefused, AskTimeout, RecipientStopped, UnknownRecipient
 from ._exit import Exit, Status
 from ._identity import STRANGER, Identity, current
 from ._mailbox import Mailbox
@@ -95,6 +95,10 @@ class Runtime(Protocol):
 
     def place(self, address: str) -> Any:
         """The place of an address; `UnknownRecipient`, with near matches, if nobody has it."""
+        ...
+
+    async def reach(self, address: str) -> Any:
+        """As `place`, also for what is only kept in a store."""
         ...
 
     def status_of(self, address: str) -> Status:
@@ -185,6 +189,13 @@ class ActorRef:
         place: Place = system.place(self._address)
         return place
 
+    async def _reached(self) -> Place:
+        """As `_place`; what is only kept in a store is brought into memory."""
+        with suppress(UnknownRecipient):
+            return self._place()
+        place: Place = await self._system().reach(self._address)
+        return place
+
     # -------------------------------------------------------------- sending
     @enable_ki_protection
     def send_nowait(self, body: object, *, id: str | None = None, interrupt: bool = False) -> Receipt:
@@ -231,7 +242,7 @@ class ActorRef:
         """
         priority = INTERRUPT if interrupt else NORMAL
         identity = current.get().within(self._system())
-        place = self._place()
+        place = await self._reached()
         if wait <= 0:
             return await place.admit_when_room(identity, body, id=id, priority=priority, seconds=0)
         with waiting(self._system(), self._address):

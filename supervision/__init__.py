@@ -1,5 +1,7 @@
 """What happens next: systems, trees, restarts, sessions that run. `actors` is what happens."""
 
+from actors.store._api import SessionSummary
+
 from ._dead import DeadLetter, DeadLetters
 from ._portal import Portal
 from ._runner import run
@@ -20,6 +22,7 @@ __all__ = [
     "Restart",
     "RunStream",
     "SessionRef",
+    "SessionSummary",
     "Supervisor",
     "System",
     "SystemStatistics",

@@ -1,7 +1,7 @@
 """Dead letters: accepted mail that nobody will handle. Bounded, counted, listed, replayable; never silence."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import trio
 from attrs import frozen
@@ -23,7 +23,7 @@ class DeadLetter:
 class DeadLetters:
     """The last 1,000 dead letters, oldest first; `total` counts all there ever were."""
 
-    def __init__(self, resend: Callable[[DeadLetter], Receipt]) -> None:
+    def __init__(self, resend: Callable[[DeadLetter], Awaitable[Receipt]]) -> None:
         self.total = 0
         self._kept: deque[DeadLetter] = deque(maxlen=KEPT)
         self._resend = resend
@@ -50,8 +50,15 @@ class DeadLetters:
         says what is kept, if there is no such letter.
         """
         await trio.lowlevel.checkpoint()
-        receipt = self._resend(self[index])
-        del self._kept[index]
+        letter = self[index]
+        self._kept.remove(letter)
+        sent = False
+        try:
+            receipt = await self._resend(letter)
+            sent = True
+        finally:
+            if not sent and len(self._kept) < KEPT:
+                self._kept.insert(min(index % (len(self._kept) + 1), len(self._kept)), letter)
         return receipt
 
     def __repr__(self) -> str:

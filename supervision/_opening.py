@@ -12,15 +12,17 @@ Two who open one id at once get one session: the second waits for the first, and
 
 import re
 from collections.abc import Mapping
+from contextlib import ExitStack
 from itertools import count
 from typing import Any
 
 import trio
 
-from actors._errors import ConfigError, RecipientStopped
+from actors._errors import ConfigError, RecipientStopped, StoreError
 from actors._exit import Status, Stopped
 from actors.agent._agent import Agent, check_options, configure
-from actors.agent._record import State
+from actors.agent._record import Commit, State
+from actors.store._api import SessionSummary
 
 from ._place import Place
 from ._session import SessionPlace, check_session_id
@@ -63,21 +65,33 @@ class Opener:
         self, agent: type[Agent], id: str, owner: str | None, parent: str | None, options: Mapping[str, Any]
     ) -> None:
         config = configure(agent, options, self._root.limits)
-        state = await self._stored(id, agent, owner, parent)
-        self._root.admit_new()
-        place = SessionPlace(self._root, config, state, self._root.store, None)
-        self._root.adopt(place, None, id)
+        self._root.waking.register(agent)
+        state = await self._stored(id, agent, State(id, agent.__name__, parent, owner, limits=config.limits))
+        with ExitStack() as stack:
+            stack.callback(self._root.store.release, state)
+            self._root.admit_new()
+            if state.limits != config.limits:
+                await self._root.store.commit(state, Commit(limits=config.limits, loop=False))
+                self._root.admit_new()
+            place = SessionPlace(self._root, config, state, self._root.store, None)
+            self._root.adopt(place, None, id)
+            stack.pop_all()  # from here on it is let go when its place has ended
         await self._root.lives.start(place)
 
-    async def _stored(self, id: str, agent: type[Agent], owner: str | None, parent: str | None) -> State:
-        state: State | None = await self._root.store.load(id)
-        if state is None:
-            state = State(id, agent.__name__, parent, owner)
-            await self._root.store.create(state)
-        elif state.status is Status.STOPPED:
+    async def _stored(self, id: str, agent: type[Agent], new: State) -> State:
+        """The session that is kept under this id; else `new`, which is kept from now on."""
+        store = self._root.store
+        found: SessionSummary | None = await store.find(id)
+        if found is None:
+            await store.create(new)
+            return new
+        if found.status is Status.STOPPED:
             raise RecipientStopped(address=id, exit=Stopped())
-        elif state.agent != agent.__name__:
-            raise ConfigError(f"session {id} is kept as {state.agent}'s, not {agent.__name__}'s; choose another id")
+        if found.agent != agent.__name__:
+            raise ConfigError(f"session {id} is kept as {found.agent}'s, not {agent.__name__}'s; choose another id")
+        state: State | None = await store.load(id)
+        if state is None:
+            raise StoreError(f"session {id} was deleted while it was opened; choose another id")
         return state
 
     async def _new_id(self, agent: type[Agent]) -> str:
@@ -88,7 +102,7 @@ class Opener:
             if (
                 id not in self._root.router.places
                 and id not in self._root.router.exits
-                and await self._root.store.load(id) is None
+                and await self._root.store.find(id) is None
             ):
                 return id
 

@@ -32,6 +32,7 @@ from ._spending import Spending
 from ._succession import Succession
 from ._supervisor import SupervisorPlace
 from ._waits import Waits
+from ._waking import Agents, Deps, Waking
 from ._watch import Watches
 
 log = logging.getLogger("postroom.supervision")
@@ -41,7 +42,15 @@ REASON = 1000  # characters kept of why a letter is dead
 class Root:
     """What all parts of a system share. The public face is `System`."""
 
-    def __init__(self, name: str, store: Store, limits: Limits | None, hard_deadline: float = 30.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        store: Store,
+        limits: Limits | None,
+        hard_deadline: float = 30.0,
+        agents: Agents = (),
+        deps: Deps | None = None,
+    ) -> None:
         self.name = name
         self.hard_deadline = hard_deadline
         self.on_hung: Callable[[str], None] = lambda text: log.critical("%s does not stop\n%s", name, text)
@@ -54,6 +63,7 @@ class Root:
         self.hub = Hub()
         self.lives = Lives(self)
         self.open = Opener(self).open
+        self.waking = Waking(self, agents, deps or {})
         self.watches = Watches(self.router, self.lives.running)
         self.succession = Succession(self)
         self.dead_letters = DeadLetters(self._resend)
@@ -80,6 +90,10 @@ class Root:
             raise ActorsError(f"the system {self.name!r} is over; use refs inside its block")
         return self.router.find(address)
 
+    async def reach(self, address: str) -> Any:
+        """As `place`, also for a session that is only kept in the store, which is brought into memory."""
+        return await self.waking.reach(address)
+
     def status_of(self, address: str) -> Status:
         """The status of an address."""
         return self.router.status(address)
@@ -97,14 +111,17 @@ class Root:
         self.dead_letters.add(DeadLetter(envelope, recipient, reason))
         self.hub.dead_letter(recipient, envelope, reason)
 
-    def _resend(self, letter: DeadLetter) -> Receipt:
+    async def _resend(self, letter: DeadLetter) -> Receipt:
         self.check_here()
         place = self.router.find(letter.recipient)
         refusal = place.refusal()
         if refusal is not None:
             raise refusal
         old = letter.envelope
-        receipt: Receipt = place.mailbox.accept(old.body, old.sender, priority=old.priority, hops=old.hops, trace=old.trace)
+        how = {"priority": old.priority, "hops": old.hops, "trace": old.trace}
+        if place.kind == "session" and self.store.durable:
+            return await place.mailbox.accept_when_room(0, old.body, old.sender, **how)  # type: ignore[no-any-return]
+        receipt: Receipt = place.mailbox.accept(old.body, old.sender, **how)
         return receipt
 
     # -------------------------------------------------------------- seats

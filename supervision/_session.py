@@ -18,6 +18,7 @@ from actors._envelope import (
     FromUser,
     Priority,
     Receipt,
+    Sender,
     StopRun,
     UserMessage,
     split_address,
@@ -57,6 +58,17 @@ def check_session_id(id: str) -> None:
         raise ConfigError(f"a session cannot have the id {id!r}: {error}") from None
     for segment in segments:
         check_name("a session", segment)
+
+
+def as_words(address: str, body: object) -> UserMessage | AgentMessage | None:
+    """What people and agents say, if this is that. `ConfigError` if it says nothing."""
+    if isinstance(body, str):
+        body = UserMessage(body)
+    if not isinstance(body, UserMessage | AgentMessage):
+        return None
+    if not body.text.strip() and not getattr(body, "media", ()):
+        raise ConfigError(f"an empty message to {address} was refused; write some words, or attach media")
+    return body
 
 
 class SessionPlace(Place):
@@ -123,12 +135,9 @@ class SessionPlace(Place):
         self.runtime.hub.emit(Refused, session=self.address, recipient=self.address, error=str(refusal))
 
     def _body(self, body: object) -> object:
-        if isinstance(body, str):
-            body = UserMessage(body)
-        if isinstance(body, UserMessage | AgentMessage):
-            if not body.text.strip() and not getattr(body, "media", ()):
-                raise ConfigError(f"an empty message to {self.address} was refused; write some words, or attach media")
-            return body
+        words = as_words(self.address, body)
+        if words is not None:
+            return words
         if self.session.handlers.takes(body):
             return body
         own = "".join(f", {kind.__name__}" for kind in self.config.agent.__handlers__)
@@ -139,12 +148,26 @@ class SessionPlace(Place):
 
     def order(self, identity: Identity, action: Action) -> Receipt:
         """Accept control; what it means is stamped here, so that a replay hits nothing else."""
+        receipt: Receipt = self.mailbox.accept(self._stamped(identity, action), identity.sender)
+        return receipt
+
+    async def order_durably(self, identity: Identity, action: Action) -> Receipt:
+        """As `order`, where the session is kept in a store."""
+        return await self._kept(self._stamped(identity, action), identity.sender)
+
+    def _stamped(self, identity: Identity, action: Action) -> Control:
         self._check(identity, None)
         if isinstance(action, StopRun):
             action = StopRun(run=self.session.turn.meant)
         elif isinstance(action, CancelAllAttached):
             action = CancelAllAttached(calls=attached(self.session.turn))
-        return self.mailbox.accept(Control(action), identity.sender)  # type: ignore[no-any-return]
+        return Control(action)
+
+    async def _kept(self, body: object, sender: Sender) -> Receipt:
+        """Accept what the runtime sends: at once in memory, durably where the session is kept."""
+        if self.session.store.durable:
+            return await self.mailbox.accept_when_room(0, body, sender)  # type: ignore[no-any-return]
+        return self.mailbox.accept(body, sender)  # type: ignore[no-any-return]
 
     async def set_timer(self, identity: Identity, row: TimerRow, seconds: float) -> None:
         """`SessionRef.send_after`."""
@@ -187,6 +210,7 @@ class SessionPlace(Place):
         """Nobody waits for an answer any more, and no timer fires."""
         self.session.timers.close()
         self.session.answers.over(self.state.status, f"the session ended: {self.exit!r}")
+        self.session.store.release(self.state)
 
     # -------------------------------------------------------------- the session's home
     def emit(self, kind: Callable[..., Any], /, **facts: Any) -> None:
@@ -219,7 +243,7 @@ class SessionPlace(Place):
 
     async def host_mail(self, text: str) -> int:
         """Accept what the host's inbox held."""
-        return self.mailbox.accept(UserMessage(text), FromUser(self.state.owner)).seq  # type: ignore[no-any-return]
+        return (await self._kept(UserMessage(text), FromUser(self.state.owner))).seq
 
     def after(self, seconds: float, fn: Callable[[], Awaitable[None]]) -> Any:
         """Run an async function later."""

@@ -1,7 +1,7 @@
 """What a session's ref does: what an actor's does, and what a conversation needs."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from math import inf
 from secrets import token_hex
 from typing import Any, TypeVar, overload
@@ -19,7 +19,7 @@ from actors._envelope import (
     StopRun,
     UserMessage,
 )
-from actors._errors import AskTimeout, ConfigError, NotPermitted, RecipientStopped, RunFailed
+from actors._errors import AskTimeout, ConfigError, NotPermitted, RecipientStopped, RunFailed, UnknownRecipient
 from actors._exit import Exit
 from actors._identity import Identity, current
 from actors._ref import ActorRef, StopMode, waiting
@@ -46,6 +46,15 @@ class SessionRef(ActorRef):
             raise NotPermitted(f"{self.address} is no session; use `system.ref({self.address!r})`")
         return place
 
+    async def _here(self) -> Any:
+        """Its place, brought into memory if it is only kept."""
+        with suppress(UnknownRecipient):
+            return self._session()
+        place: Any = await self._system().reach(self.address)
+        if place.kind == "stored":
+            raise place.why
+        return self._session()
+
     # -------------------------------------------------------------- asking
     @overload  # type: ignore[override]
     async def ask(self, body: str | UserMessage, *, timeout: float | None = None) -> str: ...  # noqa: ASYNC109
@@ -70,7 +79,7 @@ class SessionRef(ActorRef):
         return await self._within(timeout, self._shaped, body, Shape(schema), identity)
 
     async def _shaped(self, body: str | UserMessage, shape: Shape[T], identity: Identity) -> T:
-        session = self._session().session
+        session = (await self._here()).session
         session.shaping += 1
         try:
             words = await self._answered(shape.asked(body), identity)
@@ -86,8 +95,11 @@ class SessionRef(ActorRef):
             session.shaping -= 1
 
     async def _answered(self, body: object, identity: Identity) -> str:
-        place = self._session()
-        receipt = place.admit(identity, body, id=None, priority=NORMAL, token=None)
+        place = await self._here()
+        if place.session.store.durable:
+            receipt = await place.admit_when_room(identity, body, id=None, priority=NORMAL, seconds=0)
+        else:
+            receipt = place.admit(identity, body, id=None, priority=NORMAL, token=None)
         answer: str = await place.session.answers.to(receipt.seq)
         return answer
 
@@ -96,7 +108,7 @@ class SessionRef(ActorRef):
 
         Raises `RunFailed` if that run has none, `AskTimeout` after `timeout` seconds.
         """
-        session = self._session().session
+        session = (await self._here()).session
         if session.busy:
             return await self._within(timeout, session.answers.of_the_run)
         await trio.lowlevel.checkpoint()
@@ -117,7 +129,7 @@ class SessionRef(ActorRef):
 
     @asynccontextmanager
     async def _stream(self, body: str | UserMessage, id: str | None) -> AsyncIterator[RunStream]:
-        place = self._session()
+        place = await self._here()
         since = place.runtime.hub.seq
         stream = RunStream(place, await self.send(body, id=id), since)
         async with aclosing(stream.events):
@@ -138,6 +150,8 @@ class SessionRef(ActorRef):
         place = self._system().router.places.get(self.address)  # type: ignore[attr-defined]
         if place is not None and identity.address in {each.address for each in (place.children or {}).values()}:
             return await place.stop(mode, identity.check())  # type: ignore[no-any-return]
+        with suppress(RecipientStopped):
+            await self._here()
         return await super().stop(mode)
 
     # -------------------------------------------------------------- orders
@@ -163,7 +177,11 @@ class SessionRef(ActorRef):
 
     async def _order(self, action: Action) -> Receipt:
         await trio.lowlevel.checkpoint()
-        receipt: Receipt = self._session().order(current.get().check(), action)
+        place = await self._here()
+        identity = current.get().check()
+        receipt: Receipt = (
+            await place.order_durably(identity, action) if place.session.store.durable else place.order(identity, action)
+        )
         return receipt
 
     # -------------------------------------------------------------- timers
@@ -178,18 +196,18 @@ class SessionRef(ActorRef):
         if not 0 <= seconds < inf:
             raise ConfigError(f"send_after(seconds={seconds!r}): give a number of seconds, 0 or more")
         row = timer(f"timer-{token_hex(4)}", seconds, text, label, identity.hops)
-        await self._session().set_timer(identity, row, seconds)
+        await (await self._here()).set_timer(identity, row, seconds)
         return row.id
 
     async def cancel_timer(self, timer: str) -> bool:
         """Whether it had not fired yet; it never will."""
         current.get().check()
-        cancelled: bool = await self._session().session.timers.cancel(timer)
+        cancelled: bool = await (await self._here()).session.timers.cancel(timer)
         return cancelled
 
     # -------------------------------------------------------------- looking
     async def record(self, last: int | None = None) -> SessionRecord:
         """The session as it is stored now; with `last`, its last items only."""
         await trio.lowlevel.checkpoint()
-        record: SessionRecord = self._session().state.record(last)
+        record: SessionRecord = (await self._here()).state.record(last)
         return record

@@ -1,6 +1,6 @@
 """A system: the root of everything that runs, and the block it lives in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from math import inf
 from types import TracebackType
@@ -18,8 +18,8 @@ from actors._limits import Limits
 from actors._ref import ActorRef, here
 from actors.agent._agent import Agent
 from actors.events import AnyEvent
-from actors.store._api import Store
-from actors.store.memory import MemoryStore
+from actors.store._api import SessionSummary, Store
+from actors.store._resolve import resolve_store
 from actors.tools._worker import importing_main
 
 from ._dead import DeadLetters
@@ -113,6 +113,10 @@ class System:
         above = here(parent, self._root) if isinstance(parent, ActorRef) else parent
         return await self._root.open(agent, session, owner, above, options)
 
+    async def sessions(self) -> Sequence[SessionSummary]:
+        """Every session that the store keeps, in the order in which they were created; those that nobody here can run too."""
+        return await self._root.store.sessions()
+
     def session(self, id: str) -> SessionRef:
         """The ref of a session. Making one never fails; using it does."""
         return SessionRef(id, self._root)
@@ -181,8 +185,8 @@ class System:
 class _Opening(AbstractAsyncContextManager[System]):
     """The block of `open_system`. A class, not a generator: the body's own exception has to leave unchanged."""
 
-    def __init__(self, name: str, store: Store, limits: Limits | None, hard_deadline: float) -> None:
-        self._root = Root(name, store, limits, hard_deadline)
+    def __init__(self, root: Root) -> None:
+        self._root = root
         self._manager = trio.open_nursery()
         self._clock = trio.CancelScope(shield=True)
         self._watch = LoopWatch()
@@ -190,12 +194,14 @@ class _Opening(AbstractAsyncContextManager[System]):
     @enable_ki_protection
     async def __aenter__(self) -> System:
         root = self._root
+        await root.store.open()
         root.token = trio.lowlevel.current_trio_token()
         self._before = current.set(host(root))
         root.nursery = await self._manager.__aenter__()
         root.nursery.start_soon(self._run_clock, name=f"{root.name} (deadlines)")
         root.body_scope.__enter__()
         self._watch.start()
+        await root.waking.begin()
         return System(root)
 
     @enable_ki_protection
@@ -215,7 +221,10 @@ class _Opening(AbstractAsyncContextManager[System]):
         self._clock.cancel()
         root.hub.close()
         root.over = True
-        await self._manager.__aexit__(None, None, None)
+        try:
+            await self._manager.__aexit__(None, None, None)
+        finally:
+            await root.store.close()
         current.reset(self._before)
         raised = _all_told(rest, [*root.escalated, *interrupts])
         if raised == [error]:
@@ -266,7 +275,13 @@ def _raise_bare(error: BaseException) -> NoReturn:
 
 
 def open_system(
-    *, store: str | Store | None = None, limits: Limits | None = None, name: str = "system", hard_deadline: float = 30.0
+    *,
+    store: str | Store | None = None,
+    limits: Limits | None = None,
+    name: str = "system",
+    hard_deadline: float = 30.0,
+    agents: Sequence[type[Agent]] = (),
+    deps: Mapping[type[Agent], Callable[[], Any]] | None = None,
 ) -> AbstractAsyncContextManager[System]:
     """Open a system for the length of the block; leaving it stops everything in order.
 
@@ -274,17 +289,25 @@ def open_system(
     leaves unchanged; a tree that failed for good cancels the body and is raised bare; both together are a group. What has not
     stopped `hard_deadline` seconds after the stop began is logged with its stacks, and waited for.
 
+    Args:
+        store: Where sessions are kept: `"sqlite:///agents.db"`, or in memory if absent. What was in progress there when a process
+            ended goes on, if its class is in `agents`, or once it is opened.
+        limits: For everything in it.
+        name: What its tree is called.
+        hard_deadline: Seconds a stop may take before what hangs is reported.
+        agents: The classes whose stored sessions may come to life by themselves; `open` adds its own.
+        deps: What makes the `deps` of sessions that come to life by themselves.
+
     Raises:
-        ConfigError: The store is named by a text; this version takes an object. Or this process is being started by another
-            one, which wants the script's functions and not what the script does.
+        ConfigError: The store's name is none. Or this process is being started by another one, which wants the script's functions
+            and not what the script does.
+        StoreError: On entering: the store cannot be opened; the text says what to do.
     """
     if importing_main():
         raise ConfigError(
             "this script is being imported by a process that it started, to run a tool there, and must not do its work again; "
             'put what it runs below `if __name__ == "__main__":`'
         )
-    if isinstance(store, str):
-        raise ConfigError(f"store={store!r}: this version keeps sessions in memory; leave store out, or give a Store object")
     check_type("open_system", "limits", limits, Limits | None, "Limits(...)")
     check_number("open_system", "hard_deadline", hard_deadline, 0, unit="seconds")
-    return _Opening(name, MemoryStore() if store is None else store, limits, hard_deadline)
+    return _Opening(Root(name, resolve_store(store), limits, hard_deadline, agents, deps))

@@ -31,8 +31,7 @@ NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter
     """,
     "stores": """
         supervision.SessionRef.export supervision.SessionRef.delete supervision.SessionRef.fork
-        supervision.SessionSummary supervision.System.sessions supervision.System.import_session
-        supervision.open_system(agents) supervision.open_system(deps)
+        supervision.System.import_session
         supervision.open_system(idle_timeout) supervision.open_system(max_live) supervision.open_system(retention)
     """,
     "agents writing to each other": """

@@ -163,6 +163,7 @@ supervision._tree           the tree at one moment, and as text
 supervision._report         what hangs, told to a person
 supervision._waits          who waits for whom
 supervision._opening        how a session is opened
+supervision._waking         which stored session comes into memory, and when
 supervision._root           one nursery, one router
 supervision._portal         the way in for foreign threads
 supervision._system         the block that everything lives in
@@ -177,6 +178,7 @@ supervision.terminal._keyboard  lines typed while something runs
 supervision.terminal._lines     what one event says to a person
 supervision.terminal._screen    a run as a person watches it
 supervision.terminal._json      an event as one line of JSON
+supervision.terminal._orders    a typed line, understood
 supervision.terminal._conversation  a person's side of a session
 supervision.terminal._run       postroom run
 supervision.terminal._scene     who plays in the demo

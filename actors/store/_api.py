@@ -55,8 +55,8 @@ class Store(Protocol):
         """Take a session over: its state, or None if there is none of that id. Whoever had it before commits nothing more."""
         ...
 
-    async def release(self, state: State) -> None:
-        """Let go of a session; mail for it that comes from now on is told to `watch`."""
+    def release(self, state: State) -> None:
+        """Let go of a session at once; mail for it that comes from now on is told to `watch`."""
         ...
 
     async def commit(self, state: State, commit: Commit) -> None:

@@ -45,7 +45,7 @@ class MemoryStore:
         """The session's state, if there is one."""
         return self._states.get(session)
 
-    async def release(self, state: State) -> None:
+    def release(self, state: State) -> None:
         """Nothing: it is kept where it is."""
 
     async def commit(self, state: State, commit: Commit) -> None:

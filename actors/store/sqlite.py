@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import trio
 
 from actors._envelope import Receipt
-from actors._errors import StoreError
+from actors._errors import LeaseLost, StoreError
 from actors._mailbox import Mailbox
 from actors.agent._record import Commit, Draft, State
 
@@ -132,9 +132,10 @@ class SQLiteStore:
                 self._drop(session)
         return state
 
-    async def release(self, state: State) -> None:
+    def release(self, state: State) -> None:
         """Let go of a session."""
-        await self._open().do(lambda _db: None, lambda _none: self._drop(state.id))  # behind the mail that is on its way
+        if self._states.get(state.id) is state:
+            self._drop(state.id)
 
     def _drop(self, session: str) -> None:
         self._states.pop(session, None)
@@ -160,6 +161,8 @@ class SQLiteStore:
     # -------------------------------------------------------------- commits and mail
     async def commit(self, state: State, commit_: Commit) -> None:
         """Keep a commit, then apply it."""
+        if self._states.get(state.id) is not state:
+            raise LeaseLost(f"session {state.id} was let go of, or the store {self.path} is closed; nothing was kept")
         box = self._boxes[state.id]
         if max(commit_.mail_cursor or 0, commit_.control_cursor or 0) > box.last:
             raise ValueError(f"{state.id} has mail up to seq {box.last}; this commit's cursors lie behind that")

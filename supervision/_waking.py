@@ -1,0 +1,132 @@
+"""Which stored session comes into memory, and when.
+
+    it is written to, asked, or looked at through a ref      then, if its class is registered here
+    mail that may wake it was committed                      likewise
+    the system begins                                        if a run of it was in progress, or mail or a call waits
+
+A class is registered by name, by `open_system(agents=[...])` and by every `open`. A session of another class is left alone: it
+is listed, and accepts mail, for whoever runs it.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import trio
+
+from actors._envelope import Priority, Receipt
+from actors._errors import ActorsError, ConfigError, MailboxFull, RecipientStopped
+from actors._exit import Status, Stopped
+from actors._identity import Identity
+from actors.agent._agent import Agent
+from actors.agent._record import Draft
+
+from ._session import as_words
+
+log = logging.getLogger("postroom.supervision")
+AT_ONCE = 32  # sessions that are brought into memory at the same time
+LOOK = 0.05  # seconds between two looks for room in a mailbox that somebody else empties
+
+
+Agents = Sequence[type[Agent]]
+Deps = Mapping[type[Agent], Callable[[], Any]]
+
+
+class Waking:
+    """Brings the stored sessions of one system to life."""
+
+    def __init__(self, root: Any, agents: Agents, deps: Deps) -> None:
+        self._root = root
+        self._agents: dict[str, type[Agent]] = {}
+        self._deps = deps
+        self._under_way: set[str] = set()
+        self._doors = trio.CapacityLimiter(AT_ONCE)
+        for agent in agents:
+            self.register(agent)
+
+    def register(self, agent: type[Agent]) -> None:
+        """Run the sessions that are kept under this class's name. `ConfigError` if another class has that name here."""
+        known = self._agents.setdefault(agent.__name__, agent)
+        if known is not agent and (known.__module__, known.__qualname__) != (agent.__module__, agent.__qualname__):
+            raise ConfigError(
+                f"two agent classes are called {agent.__name__} ({known.__module__} and {agent.__module__}), and stored sessions "
+                "know theirs by name; rename one"
+            )
+        self._agents[agent.__name__] = agent
+
+    async def begin(self) -> None:
+        """Take up what was left."""
+        store = self._root.store
+        store.watch(self.woken)
+        for session in await store.unfinished(self._agents):
+            self.woken(session)
+
+    def woken(self, session: str) -> None:
+        """Bring a session into memory, in a task of the system's."""
+        if session not in self._under_way and not self._root.closing:
+            self._under_way.add(session)
+            self._root.call_in_root(self._wake, session, name=f"{session} (waking)")
+
+    async def _wake(self, session: str) -> None:
+        try:
+            async with self._doors:
+                place = await self.reach(session)
+            if place.kind == "stored":
+                log.warning("%s has mail and was not taken up: %s", session, place.why, extra={"address": session})
+        except ActorsError as error:
+            if not self._root.closing:
+                log.error("%s could not be taken up: %s", session, error, extra={"address": session})  # noqa: TRY400  # it is worded
+        finally:
+            self._under_way.discard(session)
+
+    async def reach(self, address: str) -> Any:
+        """The place of a session that is kept, brought into memory if its class is known here. Raises as `Router.find`."""
+        found = await self._root.store.find(address)
+        if found is None:
+            return self._root.router.find(address)  # raises who was perhaps meant, unless it came just now
+        if found.status is Status.STOPPED:
+            raise RecipientStopped(address=address, exit=Stopped())
+        agent = self._agents.get(found.agent)
+        if agent is None:
+            todo = f"write open_system(agents=[{found.agent}])"
+            why = ConfigError(f"{address} is kept as a session of {found.agent}, which is not registered here; {todo}")
+            return StoredPlace(self._root, address, why)
+        options = {"deps": self._deps[agent]()} if agent in self._deps else {}
+        try:
+            await self._root.open(agent, address, None, None, options)
+        except ConfigError as why:  # a class that cannot run as it is written; its mail is accepted all the same
+            return StoredPlace(self._root, address, why)
+        return self._root.router.find(address)
+
+
+class StoredPlace:
+    """A session that is kept and that nobody here can run: it accepts mail."""
+
+    kind = "stored"
+    direct = False
+
+    def __init__(self, root: Any, address: str, why: ConfigError) -> None:
+        self._root = root
+        self.address = address
+        self.why = why
+
+    async def admit_when_room(
+        self, identity: Identity, body: object, *, id: str | None, priority: Priority, seconds: float
+    ) -> Receipt:
+        """Accept durably; whoever empties its mailbox is elsewhere, so room is looked for now and then."""
+        until = trio.current_time() + seconds
+        words = as_words(self.address, body)
+        if words is None:
+            raise TypeError(
+                f"{self.address} is a session and takes str, UserMessage or AgentMessage, not {type(body).__name__}"
+            )
+        while True:
+            draft = Draft(self.address, words, identity.check().sender, id, identity.permit(priority), identity.hops)
+            try:
+                receipt: Receipt = await self._root.store.send(draft)
+            except MailboxFull:
+                if trio.current_time() >= until:
+                    raise
+                await trio.sleep(LOOK)
+            else:
+                return receipt
