@@ -4,6 +4,7 @@ A call ends once. Two may want to end it: its task, which returns, and an order 
 `ending`, one by one, so that whoever comes second finds the outcome there.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import Any, Protocol
 import trio
 
 from actors import events
+from actors._errors import LeaseLost, StoreError
 from actors._life import Life
 from actors._outcome import Outcome
 from actors.models._blocks import ToolCall, Usage
@@ -25,6 +27,9 @@ from ._progress import Progress
 from ._record import CallRecord, Commit, State
 from ._settle import Began, ended
 from ._turn import Turn
+
+log = logging.getLogger("postroom.agent")
+AGAIN = 1.0  # seconds until an end that the store refused is tried again
 
 
 class Home(Protocol):
@@ -109,6 +114,7 @@ class Calls:
         self.noted = Progress(lambda call, payload: show(events.ToolProgress, call=call, payload=payload))
         self.progress = self.noted.notes
         self.ending = _OneByOne()
+        self.left = False  # the process ends: what is cut off now was settled, or begins again when the session is taken up
         self._config = config
         self._state = state
         self._store = store
@@ -122,11 +128,12 @@ class Calls:
         self._turn.began[row.id] = now_beginning(thread=tool is not None and in_thread(tool))
 
         async def run(life: Life) -> None:
-            outcome = Outcome("cancelled", error="its session ended")
+            cut_off = outcome = Outcome("cancelled", error="its session ended")
             try:
                 outcome = await self._execute(row, call, life)
             finally:
-                await self._finish(row.id, outcome)
+                if outcome is not cut_off or not self.left:
+                    await self._finish(row.id, outcome)
 
         self._home.start_call(row.id, run, row.hops)
 
@@ -154,15 +161,29 @@ class Calls:
 
     async def _finish(self, call: str, outcome: Outcome) -> None:
         """A call's task is over: its outcome and the mail that tells it are one commit. Nothing, if it was settled before."""
-        async with self.ending:
-            row = self._state.live.get(call)
-            if row is None:
-                return
-            row = ended(row, outcome)
-            await self._store.commit(self._state, Commit(calls=(row,), mail=(finished(self._state, row),), loop=False))
+        row = await self._kept(call, outcome)
+        if row is None:
+            return
         self._turn.began.pop(call, None)
         self.noted.ended(call)
         self._show(events.ToolFinished, call=call, tool=row.tool, outcome=outcome)
+
+    async def _kept(self, call: str, outcome: Outcome) -> CallRecord | None:
+        """Commit the end of a call; None if it had one. What it did is not lost because the disk is full: that is tried again."""
+        while True:
+            try:
+                async with self.ending:
+                    row = self._state.live.get(call)
+                    if row is not None:
+                        row = ended(row, outcome)
+                        commit = Commit(calls=(row,), mail=(finished(self._state, row),), loop=False)
+                        await self._store.commit(self._state, commit)
+                    return row
+            except LeaseLost:
+                raise
+            except StoreError as error:
+                log.error("the end of %s could not be kept yet: %s", call, error, extra={"address": self._state.id})  # noqa: TRY400
+            await trio.sleep(AGAIN)
 
     def settled(self, outcomes: Mapping[str, Outcome]) -> None:
         """Calls whose outcome was decided elsewhere, and is kept: their tasks, if they have one, are cancelled, their ends shown."""

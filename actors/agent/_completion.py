@@ -33,7 +33,7 @@ def take(turn: Turn, state: State, completion: Completion, model: str, now: floa
         return _stray(turn, state, item)
     turn.phase = Phase.CALLS
     turn.asked = {call.id: call for call in item.calls}
-    turn.open = [_open(turn, call, now) for call in item.calls]
+    turn.open = [opened(turn, call, now) for call in item.calls]
     start = turn.started_now(state)
     rows = tuple(_row(state, call, "started" if call.id in start else "issued") for call in item.calls)
     return Completed(Commit(append=(item,), calls=rows), start=start, announced=item.calls)
@@ -52,7 +52,8 @@ def _minted(state: State, completion: Completion) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _open(turn: Turn, call: ToolCall, now: float) -> OpenCall:
+def opened(turn: Turn, call: ToolCall, now: float) -> OpenCall:
+    """A call that begins now, or is queued: its attach deadline counts from here."""
     attach = turn.attach(call.tool)
     return OpenCall(call.id, call.tool, attach, inf if attach is None else now + attach, call.tool in turn.runtime)
 

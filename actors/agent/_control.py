@@ -11,20 +11,28 @@
 run can be stopped before it begins: what was to begin it is read with what begins the next one. A stop ends a pause of its run.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from math import inf
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from attrs import evolve
 
 from actors._envelope import CancelAllAttached, CancelCalls, Envelope, FromToolCall, Pause, Resume, StopRun, ToolCallFinished
 from actors._exit import Status
 from actors._outcome import Outcome
+from actors.models._blocks import ToolCall
 from actors.models._items import AssistantItem, Item, Result, ResultsItem
 
-from ._actions import Applied, OpenCall, Phase
+from ._actions import Applied, Phase
+from ._completion import opened
 from ._record import CallRecord, Commit, Draft, State
 from ._settle import ended, settled
 from ._turn import Turn
+
+Repeats = Callable[[str], bool]
+
+
+def never(_tool: str) -> bool:
+    """Nothing may be started twice."""
+    return False
 
 
 def apply_order(turn: Turn, state: State, envelope: Envelope, now: float) -> Applied:
@@ -113,20 +121,23 @@ def close(turn: Turn, state: State, now: float) -> Applied:
     return Applied(commit, gone, stopped=running)
 
 
-def shutdown(turn: Turn, state: State, now: float, *, kept: bool) -> Applied:
+def shutdown(turn: Turn, state: State, now: float, *, kept: bool, repeats: Repeats = never) -> Applied:
     """The system stops: calls that run end with it; the run does not, it goes on when the session is opened again.
 
-    Where the session is kept beyond the process, a call that has not begun yet begins then; where not, it never will.
+    Where the session is kept beyond the process, a call that has not begun yet begins then, and one of a tool that may be started
+    twice (`repeats`) begins once more; where it is not, neither ever will.
     """
-    applied = _cutting(state, cut(turn, state, turn.began if kept else state.live, "shutdown", now))
+    ends = [call for call in turn.began if not repeats(state.calls[call].tool)] if kept else state.live
+    applied = _cutting(state, cut(turn, state, ends, "shutdown", now))
     return evolve(applied, commit=evolve(applied.commit, loop=False))
 
 
-def recover(turn: Turn, state: State, live: Collection[str]) -> Applied:
+def recover(turn: Turn, state: State, live: Collection[str], now: float = 0.0, repeats: Repeats = never) -> Applied:
     """Take up what an earlier loop left; `live` are the calls that still run.
 
-    A call that had begun and runs no more is `orphaned`: it may have run. One that had not begun is queued. A request
-    without an answer is made again and does not count as a round.
+    A call that had begun and runs no more is `orphaned`: it may have run. One that had not begun is queued, and so is one of a
+    tool that may be started twice (`repeats`), with a fresh attach. A request without an answer is made again and does not count as
+    a round.
     """
     last = state.items[-1] if state.items else None
     known = {call.id: call for call in turn.open}
@@ -135,16 +146,26 @@ def recover(turn: Turn, state: State, live: Collection[str]) -> Applied:
     if isinstance(last, AssistantItem) and last.calls:
         turn.phase = Phase.CALLS
         turn.asked = {call.id: call for call in last.calls}
-        turn.open = [known.get(call.id) or OpenCall(call.id, call.tool, None, inf, state="running") for call in last.calls]
+        turn.open = [known.get(call.id) or evolve(opened(turn, call, now), state="running") for call in last.calls]
     elif _goes_on(state, last):
         turn.phase = Phase.ANSWERED if isinstance(last, AssistantItem) else Phase.MODEL
         turn.again = turn.phase is Phase.MODEL
-    for call in turn.open:
-        call.state = "queued" if state.calls[call.id].status == "issued" else call.state
     running = {*live, *(call.id for call in turn.open if call.wait is not None)}
     turn.began = {call: began for call, began in turn.began.items() if call in running}
-    lost = [call for call, row in state.live.items() if row.status == "started" and call not in running]
+    idle = {call: row for call, row in state.live.items() if call not in running}
+    for call in turn.open:
+        row = idle.get(call.id)
+        call.state = "queued" if row is not None and (row.status == "issued" or repeats(row.tool)) else call.state
+    lost = [call for call, row in idle.items() if row.status == "started" and not repeats(row.tool)]
     return _cutting(state, dict.fromkeys(lost, Outcome("orphaned")))
+
+
+def lost_detached(turn: Turn, state: State, live: Collection[str]) -> list[ToolCall]:
+    """Calls that `recover` left as started: they run no more, may be started twice, and no turn waits for them."""
+    there = {*live, *(call.id for call in turn.open)}
+    lost = {id for id, row in state.live.items() if row.status == "started" and id not in there}
+    items = [item for item in state.items if isinstance(item, AssistantItem)] if lost else []
+    return [call for item in items for call in item.calls if call.id in lost]
 
 
 def _goes_on(state: State, last: Item | None) -> bool:

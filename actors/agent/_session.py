@@ -31,7 +31,7 @@ from ._answers import Answers
 from ._asking import Answered, Asking
 from ._calls import Calls, Home, now_beginning
 from ._completion import take
-from ._control import apply_order, attached, cancel, close, recover, shutdown
+from ._control import apply_order, attached, cancel, close, lost_detached, recover, shutdown
 from ._handlers import Handlers
 from ._inbox import Drain
 from ._record import CallRecord, Commit, State
@@ -89,7 +89,9 @@ class Session:
             self.agent = await self._born(life)
         life.actor = self.agent
         self.agent._life = life  # noqa: SLF001  # the runtime's end of the actor
-        await self._apply(partial(recover, self.turn, self.state, self.home.live_calls()))
+        now = trio.current_time()
+        await self._apply(partial(recover, self.turn, self.state, self.home.live_calls(), now, self._repeats))
+        self._begin_again()
         self.timers.arm_all()
         on_ready(life)
         if self.broken is not None:
@@ -186,7 +188,8 @@ class Session:
     async def close(self, *, final: bool) -> None:
         """This activation is over. `final`: so is the session; else the system stops, and what is kept can be opened again."""
         now = trio.current_time()
-        decide = close if final else partial(shutdown, kept=self.store.durable)
+        self.calls.left = self.store.durable and not final
+        decide = close if final else partial(shutdown, kept=self.store.durable, repeats=self._repeats)
         await self._apply(partial(decide, self.turn, self.state, now))
 
     # -------------------------------------------------------------- orders
@@ -261,6 +264,16 @@ class Session:
             self.state, {call.id: call for call in self.turn.open}, self.calls.progress, self.turn.began,
             lambda: any(isinstance(envelope.body, ToolCallFinished) for envelope in self._mail()), self._effects, self.config.limits.max_wait, call,  # type: ignore[arg-type]
         )  # fmt: skip
+
+    def _repeats(self, tool: str) -> bool:
+        """Whether its calls may be started twice: system tools change nothing but this session, others say so themselves."""
+        found = self.config.tools.get(tool)
+        return tool in self.toolbox or (found is not None and found.idempotent)
+
+    def _begin_again(self) -> None:
+        """Detached calls that were lost and may be started twice."""
+        for call in lost_detached(self.turn, self.state, self.home.live_calls()):
+            self.calls.begin(self.state.live[call.id], call)
 
     # -------------------------------------------------------------- the model
     async def _ask(self, ask: Ask) -> None:
