@@ -182,16 +182,8 @@ async def _play(storm: Storm) -> None:
 async def _session(system: System, name: str, storm: Storm) -> None:
     model, diary, seen = ScriptedModel([*storm.script, *[say("at rest")] * 40]), Diary(), list[AnyEvent]()
     system.listen(seen.append)
-    session = await system.open(
-        Worker,
-        session=name,
-        model=model,
-        limits=storm.limits,
-        max_rounds=storm.max_rounds,
-        deps=diary,
-        inbox=diary,
-        **storm.switches,
-    )
+    options: dict[str, Any] = {"limits": storm.limits, "max_rounds": storm.max_rounds, **storm.switches}
+    session = await system.open(Worker, session=name, model=model, deps=diary, inbox=diary, **options)
     here = Scene(system, session, model, diary, seen)
     await session.send("begin")
     for number, act in enumerate(storm.acts):
