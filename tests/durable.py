@@ -1,0 +1,83 @@
+"""Systems on a SQLite file, opened again and again: what a process leaves behind, the next one finds."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+from attrs import define, field
+
+from actors import Agent, ToolContext, tool
+from actors.models import Scripted, ScriptedModel
+from supervision import System, open_system
+
+
+@define
+class Effects:
+    """What tools did, in order: their idempotency keys."""
+
+    keys: list[str] = field(factory=list)
+    waits: bool = True  # the next call runs for ever
+
+
+class Clerk(Agent):
+    """You keep books."""
+
+    model = ScriptedModel([])
+    deps: Effects
+
+    async def _do(self, context: ToolContext) -> str:
+        self.deps.keys.append(context.idempotency_key)
+        if self.deps.waits:
+            await trio.sleep_forever()
+        return "booked"
+
+    @tool
+    async def book(self, context: ToolContext) -> str:
+        """Book it, once."""
+        return await self._do(context)
+
+    @tool(idempotent=True)
+    async def note(self, context: ToolContext) -> str:
+        """Note it; twice does no harm."""
+        return await self._do(context)
+
+    @tool(idempotent=True, attach=0)
+    async def note_later(self, context: ToolContext) -> str:
+        """As `note`, in the background."""
+        return await self._do(context)
+
+
+def played(*script: Scripted) -> type[Agent]:
+    """A clerk whose model plays this script; its sessions are the same clerk's."""
+    return type("Clerk", (Clerk,), {"model": ScriptedModel(script), "__doc__": "You keep books."})
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until this holds: threads do their part in real time, and tell nobody."""
+    while not holds():  # noqa: ASYNC110
+        await trio.sleep(0.01)
+
+
+@asynccontextmanager
+async def system_on(path: Path, *agents: type[Agent], deps: Effects | None = None, **how: Any) -> AsyncIterator[System]:
+    """A system on this file."""
+    made = {agent: (lambda: deps) for agent in agents} if deps is not None else None
+    with trio.fail_after(20):
+        async with open_system(store=f"sqlite:///{path}", agents=agents, deps=made, **how) as system:
+            yield system
+
+
+async def killed(path: Path, agent: type[Agent], deps: Effects, words: Sequence[str] = ("go",)) -> None:
+    """Run a session until its tool was begun, and copy the file as it stands then: that is what a SIGKILL leaves."""
+    async with system_on(path.with_suffix(".alive"), agent, deps=deps) as system:
+        session = await system.open(agent, session="s", deps=deps)
+        for each in words:
+            await session.send(each)
+        await until(lambda: bool(deps.keys))
+        await trio.sleep(0.05)
+        for suffix in ("", "-wal"):  # by another process: to open and close the file here would undo SQLite's locks
+            await trio.run_process(["cp", f"{path.with_suffix('.alive')}{suffix}", f"{path}{suffix}"])
+        deps.waits = False
+        deps.keys.clear()

@@ -1,0 +1,423 @@
+"""The SQLite store alone: files that are not ours, disks that are full, and what a file has after it was opened again."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from attrs import evolve, fields
+from transcripts import answers, asks, says, user
+
+from actors import (
+    AgentMessage,
+    CallRecord,
+    Control,
+    FromSession,
+    FromToolCall,
+    FromUser,
+    LeaseLost,
+    Limits,
+    Outcome,
+    Pause,
+    Priority,
+    ResultsItem,
+    Status,
+    StopRun,
+    StoreError,
+    ToolCallFinished,
+    UserItem,
+    UserMessage,
+    VersionConflict,
+)
+from actors._limits import SESSION_DEFAULTS
+from actors.agent._record import Commit, Draft, State, TimerRow
+from actors.agent._settle import ended
+from actors.models._blocks import Usage
+from actors.models._items import Placeholder, Result
+from actors.store._schema import MIGRATIONS
+from actors.store.sqlite import SQLiteStore
+
+SEEN = Outcome.completed("seen")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Where the store's file will be."""
+    return str(tmp_path / "sessions.db")
+
+
+@asynccontextmanager
+async def opened(path: str) -> AsyncIterator[SQLiteStore]:
+    """The store on this file."""
+    store = SQLiteStore(path)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def mail(body: object, id: str | None = None, to: str = "s") -> Draft:
+    """A person's mail."""
+    return Draft(to, UserMessage(body) if isinstance(body, str) else body, FromUser("ada"), id)
+
+
+async def busy_state(store: SQLiteStore) -> State:
+    """A session in which everything that can be kept is kept."""
+    state = State("s", "Clerk", "parent", "ada", limits=evolve(SESSION_DEFAULTS, max_unread=7))
+    await store.create(state)
+    for body in ("go", "more", Control(StopRun(run=1)), "unread"):
+        await store.send(mail(body))
+    box = store.mailbox("s")
+    first, second, stop = box.unread(0)[:3]
+    call = CallRecord("call_1", "look", {"id": "call_1"}, "started", idempotency_key="s/call_1", run=1, hops=2)
+    late = CallRecord("call_2", "look", {"id": "call_2"}, "started", idempotency_key="s/call_2", run=1)
+    await store.commit(
+        state, Commit(append=(UserItem([first]),), mail_cursor=1, status=Status.RUNNING, run=1, turn=1, rounds=1)
+    )
+    await store.commit(state, Commit(amend=UserItem([second], nudge="continuation"), mail_cursor=2, hops=3))
+    await store.commit(state, Commit(append=(asks("call_1", "call_2"),), calls=(call, late), spent=Usage(1, 2, 3, cost=0.5)))
+    told = Draft("s", ToolCallFinished("call_1", "look", SEEN), FromToolCall("s", "call_1"))
+    await store.commit(state, Commit(calls=(ended(call, SEEN),), mail=(told,), loop=False))
+    results = ResultsItem([Result("call_1", "look", SEEN), Result("call_2", "look", Placeholder("running", "mail"))])
+    await store.commit(state, Commit(append=(results,), fetched=("call_2",), failure="why"))
+    await store.commit(state, Commit(stop=stop, control_cursor=3))
+    await store.commit(state, Commit(timers=(TimerRow("t1", box.unread(0)[0].sent_at, "tea", "is ready", 1),), loop=False))
+    return state
+
+
+# ------------------------------------------------------------------ opened again
+async def test_everything_of_a_session_survives(path: str) -> None:
+    """Field by field, also those that somebody will add."""
+    async with opened(path) as store:
+        before = await busy_state(store)
+        unread = list(store.mailbox("s").unread(0))
+    async with opened(path) as store:
+        state = await store.load("s")
+        assert state is not None
+        for name in (each.name for each in fields(State)):
+            if name != "epoch":
+                assert getattr(state, name) == getattr(before, name), name
+        assert [each.seq for each in store.mailbox("s").unread(0)] == [each.seq for each in unread] == [3, 4, 5]
+        assert store.mailbox("s").unread(0) == unread
+        assert store.mailbox("s").unread_count() == 2
+
+
+async def test_each_thing_stands_in_the_file_once(path: str) -> None:
+    """An outcome in the ledger, words in the mail, arguments with the model's answer."""
+    long = Outcome.completed("o" * 5000)
+    async with opened(path) as store:
+        state = State("s", "Clerk")
+        await store.create(state)
+        await store.send(mail("w" * 5000))
+        [words] = store.mailbox("s").unread(0)
+        await store.commit(
+            state,
+            Commit(
+                append=(UserItem([words]), asks("call_1")),
+                calls=(CallRecord("call_1", "look", {"id": "call_1"}),),
+                mail_cursor=1,
+            ),
+        )
+        end = Draft("s", ToolCallFinished("call_1", "look", long), FromToolCall("s", "call_1"))
+        await store.commit(state, Commit(calls=(ended(state.calls["call_1"], long),), mail=(end,)))
+        await store.commit(state, Commit(append=(ResultsItem([Result("call_1", "look", long)]),)))
+    with closing(sqlite3.connect(path)) as db:
+        text = "\n".join(db.iterdump())
+    assert (text.count("o" * 5000), text.count("w" * 5000)) == (1, 1)
+    async with opened(path) as store:
+        again = await store.load("s")
+        assert again is not None
+        assert again.items == state.items
+
+
+async def test_a_second_owner_fences_the_first(path: str) -> None:
+    """Whatever the first still commits is refused, and nothing of it is kept."""
+    async with opened(path) as first:
+        state = State("s", "Clerk")
+        await first.create(state)
+        async with opened(path) as second:
+            taken = await second.load("s")
+            assert taken is not None
+            with pytest.raises(LeaseLost, match="taken over"):
+                await first.commit(state, Commit(append=(user("late"),)))
+            await second.commit(taken, Commit(append=(user("mine"),)))
+            assert (len(taken.items), state.items) == (1, [])
+
+
+async def test_a_commit_that_somebody_came_before_is_refused(path: str) -> None:
+    """Two loops of one session cannot both go on."""
+    async with opened(path) as store:
+        state = State("s", "Clerk")
+        await store.create(state)
+        stale = evolve(state, items=[], calls={}, live={})
+        await store.commit(state, Commit(append=(user("go"),)))
+        store._states["s"] = stale
+        with pytest.raises(VersionConflict, match="at version 1"):
+            await store.commit(stale, Commit(append=(user("twice"),)))
+        assert stale.items == []
+
+
+async def test_a_send_that_is_cancelled_is_found_under_its_id(path: str) -> None:
+    """It may have been accepted: sending it again does no harm."""
+    async with opened(path) as store:
+        await store.create(State("s", "Clerk"))
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await store.send(mail("hello", "web-1"))
+        receipt = await store.send(mail("hello", "web-1"))
+        assert (receipt.seq, len(store.mailbox("s").unread(0))) == (1, 1)
+
+
+async def test_mail_comes_in_the_order_of_its_seqs_without_gaps(path: str) -> None:
+    """However many send at once."""
+    async with opened(path) as store:
+        await store.create(State("s", "Clerk", limits=evolve(SESSION_DEFAULTS, max_unread=10_000)))
+        async with trio.open_nursery() as nursery:
+            for number in range(500):
+                nursery.start_soon(store.send, mail(f"{number}"))
+        assert [each.seq for each in store.mailbox("s").unread(0)] == list(range(1, 501))
+
+
+async def test_mail_that_may_wake_a_session_that_is_not_here_is_told(path: str) -> None:
+    """A stranger's does not wake it, a person's does."""
+    woken: list[str] = []
+    async with opened(path) as store:
+        store.watch(woken.append)
+        state = State("s", "Clerk")
+        await store.create(state)
+        store.release(state)
+        await store.send(Draft("s", AgentMessage("psst"), FromSession("stranger")))
+        assert (woken, await store.unfinished({"Clerk"})) == ([], [])
+        await store.send(mail("hello"))
+        assert (woken, await store.unfinished({"Clerk"}), await store.unfinished({"Other"})) == (["s"], ["s"], [])
+
+
+async def test_a_person_and_an_order_find_room_where_there_is_none(path: str) -> None:
+    """Sixteen places for a person's interrupts; an equal unread order serves for the next."""
+    async with opened(path) as store:
+        await store.create(State("s", "Clerk", limits=evolve(SESSION_DEFAULTS, max_unread=1)))
+        await store.send(mail("first"))
+        first = await store.send(mail(Control(Pause())))
+        again = await store.send(mail(Control(Pause())))
+        assert (again.id, again.duplicate) == (first.id, True)
+        urgent = evolve(mail("listen"), priority=Priority.INTERRUPT)
+        for _ in range(16):
+            await store.send(urgent)
+        with pytest.raises(Exception, match="unread"):
+            await store.send(urgent)
+
+
+async def test_an_interrupted_mailbox_remembers_what_is_unread(path: str) -> None:
+    """Control past its cursor counts, conversation past its own."""
+    async with opened(path) as store:
+        state = State("s", "Clerk")
+        await store.create(state)
+        for body in ("one", Control(Pause()), "two"):
+            await store.send(mail(body))
+        await store.commit(state, Commit(control_cursor=2))
+        assert store.mailbox("s").unread_count() == 2
+    async with opened(path) as store:
+        await store.load("s")
+        assert store.mailbox("s").unread_count() == 2
+        assert len(store.mailbox("s").unread(0)) == 3
+
+
+async def test_a_long_history_costs_a_commit_nothing(path: str) -> None:
+    """The thousandth turn touches as many pages as the tenth."""
+    async with opened(path) as store:
+        state = State("s", "Clerk")
+        await store.create(state)
+        sizes = []
+        for number in range(300):
+            call = CallRecord(f"call_{number}", "look", {"id": f"call_{number}"}, "completed", SEEN)
+            await store.commit(
+                state, Commit(append=(user(f"{number}"), asks(call.id), answers(call.id), says("ok")), calls=(call,))
+            )
+            sizes.append(await store._read(lambda db: db.execute("PRAGMA page_count").fetchone()[0]))
+        assert sizes[299] - sizes[200] <= 1.3 * (sizes[199] - sizes[100])
+
+
+# ------------------------------------------------------------------ files that will not do
+def foreign(path: str) -> None:
+    """A database of somebody else."""
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE recipes (name)")
+
+
+def newer(path: str) -> None:
+    """A store of a later version."""
+    trio.run(_made, path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+
+
+async def _made(path: str) -> None:
+    async with opened(path):
+        pass
+
+
+def no_database(path: str) -> None:
+    """A letter."""
+    Path(path).write_text("Dear diary, " * 1000)
+
+
+def corrupt(path: str) -> None:
+    """A store that lost a page."""
+    trio.run(_made, path)
+    with Path(path).open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(40960))
+
+
+def a_folder(path: str) -> None:
+    """A folder of that name."""
+    Path(path).mkdir()
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (foreign, "a database of another program; give the path of a new file"),
+        (newer, r"has schema \d+, and this version of postroom knows schemas up to \d+; use a newer version"),
+        (no_database, "is no SQLite database"),
+        (corrupt, "is damaged; restore it"),
+        (a_folder, "could not be opened"),
+    ],
+)
+def test_a_file_that_will_not_do_is_refused(path: str, make: Callable[[str], None], told: str) -> None:
+    """With what was found and what to do, and before anything is written."""
+    make(path)
+
+    async def use() -> None:
+        async with opened(path) as store:
+            await store.create(State("s", "Clerk"))
+
+    with pytest.raises(StoreError, match=told):
+        trio.run(use)
+
+
+async def test_a_store_that_is_closed_says_so(path: str) -> None:
+    """A ref that outlived its system."""
+    async with opened(path) as store:
+        pass
+    with pytest.raises(StoreError, match="is closed"):
+        await store.send(mail("hello"))
+
+
+def test_an_older_schema_is_brought_forward(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Step by step, in one transaction; a step that fails leaves the file as it was."""
+    trio.run(_made, path)
+    monkeypatch.setattr("actors.store._schema.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE more (a); CREATE TABLE broken ("))
+    with pytest.raises(StoreError):
+        trio.run(_made, path)
+    monkeypatch.setattr("actors.store._schema.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE more (a)"))
+    trio.run(_made, path)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS) + 1,)
+        assert db.execute("SELECT count(*) FROM more").fetchone() == (0,)
+
+
+# ------------------------------------------------------------------ trouble while it is in use
+async def works_again(store: SQLiteStore, state: State) -> None:
+    """Nothing is half-kept, and work goes on."""
+    assert (state.items, state.version, len(store.mailbox("s").unread(0))) == ([], 0, 0)
+    await store.commit(state, Commit(append=(user("go"),), mail=(mail("hello"),)))
+    assert (len(state.items), state.version, len(store.mailbox("s").unread(0))) == (1, 1, 1)
+
+
+HOLD = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.readline()
+"""
+
+
+async def test_a_file_that_another_process_holds_is_told_and_works_again(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell in a transaction, a backup."""
+    monkeypatch.setattr("actors.store._schema.BUSY", 0.1)
+    async with opened(path) as store:
+        state = State("s", "Clerk")
+        await store.create(state)
+        with subprocess.Popen([sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:  # noqa: ASYNC220
+            assert holder.stdout is not None
+            await trio.to_thread.run_sync(holder.stdout.readline)
+            with pytest.raises(StoreError, match="is locked by another process"):
+                await store.send(mail("hello"))
+            with pytest.raises(StoreError, match="is locked by another process"):
+                await store.commit(state, Commit(append=(user("go"),)))
+            holder.communicate(b"\n")
+        await works_again(store, state)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Any:
+    """A disk of one megabyte."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = shutil.which("mount")
+    made = mount and subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], check=False, capture_output=True
+    )
+    if not made or made.returncode:
+        pytest.skip("this user may not mount a small tmpfs")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+async def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(small_disk: Path) -> None:
+    """The sender hears it; nothing is half-kept."""
+    filler = small_disk / "filler"
+    async with opened(str(small_disk / "sessions.db")) as store:
+        state = State("s", "Clerk")
+        await store.create(state)
+        await trio.to_thread.run_sync(filler.write_bytes, b"x" * 700_000)
+        with pytest.raises(StoreError, match="the disk is full; free some space"):
+            await store.send(mail("y" * 500_000))
+        with pytest.raises(StoreError, match="the disk is full"):
+            await store.commit(state, Commit(append=(says("z" * 500_000),)))
+        await trio.to_thread.run_sync(filler.unlink)
+        await works_again(store, state)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write what is read-only")
+async def test_a_file_that_is_read_only_is_told(path: str) -> None:
+    """It names the file and what to change."""
+    await _made(path)
+    Path(path).chmod(0o444)  # noqa: ASYNC240
+    with pytest.raises(StoreError, match="is read-only; make the file and its folder writable"):
+        await _made(path)
+
+
+async def test_a_system_that_mounts_it_read_only_is_told(small_disk: Path) -> None:
+    """The same, where root would write all the same."""
+    path = str(small_disk / "sessions.db")
+    await _made(path)
+    await trio.run_process(["mount", "-o", "remount,ro", str(small_disk)])
+    with pytest.raises(StoreError, match=r"read-only|could not be opened"):
+        await _made(path)
+    await trio.run_process(["mount", "-o", "remount,rw", str(small_disk)])
+    await _made(path)
+
+
+def test_limits_of_a_session_come_back(path: str) -> None:
+    """Those that bound whoever writes to it."""
+
+    async def main() -> None:
+        async with opened(path) as store:
+            await store.create(State("s", "Clerk", limits=Limits(max_unread=3, wake_on=("user",))))
+        async with opened(path) as store:
+            state = await store.load("s")
+            assert state is not None
+            assert state.limits == Limits(max_unread=3, wake_on=("user",))
+
+    trio.run(main)
