@@ -202,7 +202,7 @@ async def _come_to_rest(here: Scene) -> None:
     while not answer or here.session.status is not Status.IDLE:
         with suppress(RunFailed):
             answer = await here.session.ask("and now?")
-        while here.session._session().session.busy:  # noqa: ASYNC110  # nothing tells it
+        while (session := here.session._session().session).busy or session.state.live:  # noqa: ASYNC110  # nothing tells it
             await trio.sleep(1)  # virtual seconds: `wait_idle` would wait for the others too
 
 

@@ -47,9 +47,9 @@ async def test_an_empty_list_of_models_is_refused() -> None:
             await system.open(Clerk, model=[])
 
 
-def test_a_handler_on_an_agent_is_refused_when_the_class_is_made() -> None:
-    """Its mail goes to the model; a handler that is never called would be a trap."""
-    with pytest.raises(ConfigError, match="only a plain Actor"):
+def test_an_agents_handler_of_what_has_no_json_is_refused_when_the_class_is_made() -> None:
+    """A session's mail is kept; what cannot be is told of before anybody sends it."""
+    with pytest.raises(ConfigError, match=r"Deaf.note handles int, which a session cannot keep: int has no fields"):
 
         class Deaf(Agent):
             """Deaf."""

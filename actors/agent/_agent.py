@@ -9,7 +9,6 @@ from attrs import field, fields, frozen
 
 from actors._actor import Actor
 from actors._check import check_type
-from actors._codec import register
 from actors._envelope import Envelope
 from actors._errors import ActorsError, ConfigError, sentence
 from actors._life import Timer
@@ -71,7 +70,6 @@ class Agent(Actor):
         for method, kinds in cls.__handled__.items():
             for kind in kinds:
                 check_handled(cls.__name__, kind, method)
-                register(kind)
         cls.__tools__ = tools_of(cls, cls.tools)
 
     async def receive(self, match: Any = None, timeout: float | None = None) -> Envelope | None:  # noqa: ARG002, ASYNC109

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from inspect import isawaitable
 from typing import Any
 
+from actors._codec import register
 from actors._dispatch import Handler, resolve
 from actors._envelope import RUNTIME_BODIES, AgentMessage, Envelope, UserMessage
 from actors._errors import ConfigError
-from actors._life import ANSWERS, Life, answer_in
+from actors._life import Life, answer_in
 from actors._mailbox import Mailbox
-from actors._waiters import unprotected_async
+from actors._waiters import guarded_async
 
 from ._record import Commit, State
 
@@ -22,11 +23,15 @@ OF_THE_MODEL = (str, UserMessage, AgentMessage, *RUNTIME_BODIES)
 
 
 def check_handled(agent: str, kind: type, method: str) -> None:
-    """ConfigError for a type whose messages are the model's, or the runtime's."""
+    """Give a type of message its place in JSON. ConfigError if it has none, or is the model's or the runtime's."""
     if any(issubclass(each, kind) for each in OF_THE_MODEL):
         raise ConfigError(
             f"{agent}.{method} handles {kind.__name__}, but those go to the model or the runtime; let it take a message class of your own"
         )
+    try:
+        register(kind)
+    except ConfigError as error:
+        raise ConfigError(f"{agent}.{method} handles {kind.__name__}, which a session cannot keep: {error}") from None
 
 
 class Handlers:
@@ -57,24 +62,16 @@ class Handlers:
         handler = resolve(self._table, type(envelope.body))
         life.mail, life.hops = envelope, envelope.hops
         try:
-            await unprotected_async(_run, handler, life.actor, envelope.body)
-        except (*ANSWERS, BaseExceptionGroup) as error:
-            answer = answer_in(error)
-            if answer is None:
-                await self._crashed(life, envelope, commit, error)
-                raise
-            life.refused(envelope, answer)
-        except Exception as error:
-            await self._crashed(life, envelope, commit, error)
-            raise
+            _, error = await guarded_async(_run, handler, life.actor, envelope.body)
         finally:
             life.mail = None
+        answer = None if error is None else answer_in(error)
+        if answer is not None:
+            life.refused(envelope, answer)
         await commit(self._past(envelope))
-
-    async def _crashed(self, life: Life, envelope: Envelope, commit: Callable[[Commit], Any], error: BaseException) -> None:
-        """It is not handled again: the same message would crash every life."""
-        await commit(self._past(envelope))
-        life.runtime.dead_letter(envelope, life.address, f"being handled when its actor crashed: {error!r}")
+        if error is not None and answer is None:  # it is not handled again: the same message would crash every life
+            life.runtime.dead_letter(envelope, life.address, f"being handled when its actor crashed: {error!r}")
+            raise error
 
     def _past(self, envelope: Envelope) -> Commit:
         seq = envelope.seq
