@@ -79,6 +79,7 @@ from .models._items import AssistantItem, Item, Placeholder, Result, ResultsItem
 from .models._resolve import resolve_model
 from .store._api import Store
 from .tools._context import ToolContext
+from .tools._mcp import MCPServer
 from .tools._tool import Tool, tool
 
 __all__ = [
@@ -86,7 +87,7 @@ __all__ = [
     "AlreadyCompleted", "Ask", "AskCycle", "AskFailed", "AskRefused", "AskTimeout", "AssistantItem", "BadArguments", "CallRecord", "CancelAllAttached", "CancelCalls",
     "CodecError", "ConfigError", "ContinuationResult", "Control", "Ended", "Envelope", "Exit", "Failed", "Fenced", "Finished", "FromActor",
     "FromSession", "FromSystem", "FromToolCall", "FromUser", "IdConflict", "Inbox", "Inherit", "Item", "Killed", "LeaseLost", "LimitExceeded",
-    "Limits", "Mailbox", "MailboxFull", "MailboxStatistics", "Media", "Model", "ModelError", "ModelUnusable", "NotPermitted", "Outcome", "OutcomeStatus",
+    "Limits", "MCPServer", "Mailbox", "MailboxFull", "MailboxStatistics", "Media", "Model", "ModelError", "ModelUnusable", "NotPermitted", "Outcome", "OutcomeStatus",
     "Pause", "Placeholder", "Priority", "Receipt", "RecipientStopped", "Reject", "Rejected", "RestartIntensityExceeded", "Result",
     "ResultsItem", "Resume", "RunFailed", "Scope", "SendRefused", "Sender", "SessionBody", "SessionRecord", "StartFailed", "Status",
     "StopRun", "Stopped", "Store", "StoreError", "Timer", "TimerFired", "TooManyHops", "Tool", "ToolCallFinished", "ToolContext",

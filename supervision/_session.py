@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import trio
@@ -223,6 +224,12 @@ class SessionPlace(Place):
         self.runtime.adopt(place, self, call)
         self.runtime.lives.begin(place)
 
+    async def start_owner(self, name: str, hold: Callable[[Callable[[], None]], Awaitable[None]]) -> None:
+        """Start an owner as a child; its first start has to succeed."""
+        place = OwnerPlace(self, name, hold)
+        self.runtime.adopt(place, self, name)
+        await self.runtime.lives.start(place)
+
     def cancel_call(self, call: str) -> None:
         """Cancel a call's task."""
         place = (self.children or {}).get(call)
@@ -231,7 +238,7 @@ class SessionPlace(Place):
 
     def live_calls(self) -> Collection[str]:
         """The calls whose tasks still run."""
-        return tuple(self.children or ())
+        return tuple(name for name, child in (self.children or {}).items() if child.kind == "call")
 
     def progressed(self) -> None:
         """A completion was committed: failures before it no longer count."""
@@ -270,6 +277,9 @@ class SessionPlace(Place):
 _CALL_SPEC = ChildSpec(lambda: None, name="call", restart="temporary", init_timeout=float("inf"))  # type: ignore[arg-type]
 
 
+_OWNERS_BACKOFF = Backoff(first=0.5, maximum=60, max_attempts=1_000_000)  # what it keeps may be back tomorrow
+
+
 class CallPlace(Place):
     """The place of a tool call: a temporary child of its session, with an address and a voice."""
 
@@ -300,3 +310,26 @@ class CallPlace(Place):
     def refusal(self) -> Exception | None:
         """A call reads no mail."""
         return NotPermitted(f"{self.address} is a tool call and reads no mail; write to its session")
+
+
+class OwnerPlace(Place):
+    """The place of an owner: a permanent child of its session, which keeps a connection, say, for the session's tools."""
+
+    __slots__ = ("hold",)
+
+    direct = False
+
+    def __init__(self, session: SessionPlace, name: str, hold: Callable[[Callable[[], None]], Awaitable[None]]) -> None:
+        spec = ChildSpec(Actor, name=name, restart="permanent", shutdown=10, init_timeout=90, backoff=_OWNERS_BACKOFF)
+        super().__init__(session.runtime, f"{session.address}/{name}", spec, session, session.context, _NO_MAIL)
+        self.hold = hold
+        self.limits = session.limits
+
+    async def body(self, lives: Any, life: Life) -> Exit:
+        """Hold it."""
+        await self.hold(partial(lives.on_ready, life))
+        return Finished()
+
+    def refusal(self) -> Exception | None:
+        """An owner reads no mail."""
+        return NotPermitted(f"{self.address} belongs to its session and reads no mail; write to the session")

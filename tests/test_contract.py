@@ -25,7 +25,6 @@ STUBS = {
 }
 NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter)`
     "calls, interrupts and providers whole": """
-        actors.MCPServer
         actors.models.ProviderLimits
         supervision.open_system(providers) supervision.open_system(prices)
     """,

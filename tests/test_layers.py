@@ -108,6 +108,10 @@ actors.tools._process       calls that can be killed
 actors.tools._loop          calls written for asyncio
 actors.tools._descent       processes that a call started
 actors.tools._tool          functions as tools
+actors.tools._mcp           MCP servers, and what their tools are called
+actors.tools._mcp_result    what such a server answered
+actors.tools._mcp_link      a session's connection to one
+actors.tools._toolset       the tools of a session now
 actors.tools._collect       which tools an agent has
 actors.tools._call          one call, to its outcome
 

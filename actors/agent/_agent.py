@@ -17,7 +17,10 @@ from actors._waiters import guarded
 from actors.models._api import Model, ToolSchema
 from actors.models._resolve import resolve_model
 from actors.tools._collect import as_tool, by_name, collect
+from actors.tools._mcp import MCPServer
+from actors.tools._mcp_link import Link
 from actors.tools._tool import Tool
+from actors.tools._toolset import Toolset
 
 from ._actions import Switches
 from ._handlers import check_handled
@@ -37,7 +40,7 @@ class Agent(Actor):
     Attributes:
         model: `provider:name`, a `Model`, or a sequence of these, tried in order.
         model_options: Passed to the provider as they are (temperature, ...).
-        tools: Functions and `Tool`s beside the `@tool` methods.
+        tools: Functions, `Tool`s and `MCPServer`s beside the `@tool` methods.
         toolbox: Names of system tools; by default those for waiting and calls, if a tool can detach.
         limits: What this agent's sessions may do.
         max_rounds: Requests since a person last spoke before it has to wrap up.
@@ -52,7 +55,7 @@ class Agent(Actor):
     instructions: ClassVar[str | Callable[..., str] | None] = None
     model: ClassVar[str | Model | Sequence[str | Model]]
     model_options: ClassVar[Mapping[str, Any]] = {}
-    tools: ClassVar[Sequence[Callable[..., Any] | Tool]] = ()
+    tools: ClassVar[Sequence[Callable[..., Any] | Tool | MCPServer]] = ()
     toolbox: ClassVar[Sequence[str]]
     limits: ClassVar[Limits | None] = None
     max_rounds: ClassVar[int] = 10
@@ -71,6 +74,7 @@ class Agent(Actor):
             for kind in kinds:
                 check_handled(cls.__name__, kind, method)
         cls.__tools__ = tools_of(cls, cls.tools)
+        servers_of(cls, cls.tools)
 
     async def receive(self, match: Any = None, timeout: float | None = None) -> Envelope | None:  # noqa: ARG002, ASYNC109
         """Not in an agent: its mail is read by its loop. Raises `ActorsError`."""
@@ -90,15 +94,29 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def tools_of(agent: type[Agent], listed: Sequence[Callable[..., Any] | Tool]) -> Mapping[str, Tool]:
-    """The tools of an agent by name: its methods, and those listed."""
-    named = by_name([*collect(agent).values(), *(as_tool(each) for each in listed)], agent.__name__)
+Listed = Sequence[Callable[..., Any] | Tool | MCPServer]
+
+
+def tools_of(agent: type[Agent], listed: Listed) -> Mapping[str, Tool]:
+    """The tools of an agent by name: its methods, and those listed. Not those of servers, which only they know."""
+    ours = [as_tool(each) for each in listed if not isinstance(each, MCPServer)]
+    named = by_name([*collect(agent).values(), *ours], agent.__name__)
     taken = [name for name in named if name in TOOLBOX]
     if taken:
         raise ConfigError(
             f"{agent.__name__} has a tool called {taken[0]!r}, which is a system tool's name; give it another with name="
         )
     return named
+
+
+def servers_of(agent: type[Agent], listed: Listed) -> tuple[MCPServer, ...]:
+    """The MCP servers among what is listed; ConfigError where two have one name."""
+    found = tuple(each for each in listed if isinstance(each, MCPServer))
+    names = [each.name for each in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"{agent.__name__} has two MCP servers called {twice[0]!r}; give one another with name=")
+    return found
 
 
 @frozen
@@ -108,15 +126,24 @@ class Config:
     agent: type[Agent]
     models: tuple[Model, ...]
     model_options: Mapping[str, Any]
-    tools: Mapping[str, Tool]
+    toolset: Toolset
     toolbox: tuple[str, ...]
-    schemas: tuple[ToolSchema, ...]
     limits: Limits
     max_rounds: int
     instructions: Any
     switches: Switches
     inbox: Inbox | None = None
     deps: Any = field(default=None, eq=False)
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """Its tools at this moment, by name."""
+        return self.toolset.tools
+
+    @property
+    def schemas(self) -> tuple[ToolSchema, ...]:
+        """What its model is shown of them at this moment, and of the system tools."""
+        return self.toolset.schemas
 
     @property
     def wake_on(self) -> frozenset[WakeKind]:
@@ -141,7 +168,8 @@ def configure(agent: type[Agent], options: Mapping[str, Any], above: Limits | No
         TypeError: An unknown option; the text names near ones. An inbox whose reader takes no name.
     """
     check_options(agent, options)
-    tools = tools_of(agent, options["tools"]) if "tools" in options else agent.__tools__
+    listed = options.get("tools", agent.tools)
+    tools = tools_of(agent, listed) if "tools" in options else agent.__tools__
     toolbox = tuple(options.get("toolbox", getattr(agent, "toolbox", DETACHABLE if _any_detaches(tools) else ())))
     strange = [name for name in toolbox if name not in TOOLBOX]
     if strange:
@@ -150,11 +178,10 @@ def configure(agent: type[Agent], options: Mapping[str, Any], above: Limits | No
     if not isinstance(max_rounds, int) or isinstance(max_rounds, bool) or max_rounds < 1:
         raise ConfigError(f"{agent.__name__}: found max_rounds={max_rounds!r}; write a whole number, 1 or more")
     limits = _limits(agent, above or Limits(), options.get("limits", agent.limits))
-    shown = [tool for tool in tools.values() if not tool.hidden]
-    schemas = [ToolSchema(tool.name, tool.description, tool.schema) for tool in shown]
+    links = tuple(Link(server) for server in servers_of(agent, listed))
+    toolset = Toolset(tools, tuple(TOOLBOX[name].schema for name in toolbox), links)
     return Config(
-        agent, _models(agent, options), options.get("model_options", agent.model_options), tools, toolbox,
-        (*schemas, *(TOOLBOX[name].schema for name in toolbox)), limits, max_rounds,
+        agent, _models(agent, options), options.get("model_options", agent.model_options), toolset, toolbox, limits, max_rounds,
         _checked(agent, options.get("instructions", _instructions(agent))), _switches(agent, options),
         check_inbox(agent.__name__, options.get("inbox", agent.inbox)), options.get("deps", agent.deps),
     )  # fmt: skip

@@ -43,6 +43,13 @@ class Home(Protocol):
         """Start a call as a child of the session, with an address and a voice of its own."""
         ...
 
+    async def start_owner(self, name: str, hold: Callable[[Callable[[], None]], Awaitable[None]]) -> None:
+        """Start what keeps something that the session's tools use, below the session, and wait until it says that it is ready.
+
+        It is begun again whenever it ends. Raises `StartFailed` if its first start failed.
+        """
+        ...
+
     def cancel_call(self, call: str) -> None:
         """Cancel a call's task, if it still runs."""
         ...

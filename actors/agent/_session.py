@@ -104,6 +104,8 @@ class Session:
         agent: Agent = unprotected(self.config.agent)
         agent._life = life  # noqa: SLF001
         agent.deps = self.config.deps
+        for link in self.config.toolset.links:
+            await self.home.start_owner(f"mcp-{link.server.name}", link.hold)
         await unprotected_async(agent.on_start)
         self.calls.agent = agent
         return agent
@@ -288,6 +290,7 @@ class Session:
             self._emit(events.MailDelivered, mail=ask.delivered, round=self.state.rounds)
         self._emit(events.TurnStarted, round=self.state.rounds)
         try:
+            await self.config.toolset.settled()
             request = self._requests.next(self.agent, begins=ask.begins, wrapped_up=self.turn.wrapped_up)  # type: ignore[arg-type]  # it is born
         except (ConfigError, LimitExceeded, TranscriptInvalid) as error:
             await self._fail(str(error))
