@@ -1,0 +1,142 @@
+"""Kills a village again and again, lets it come to rest, and audits it: `python driver.py FOLDER KILLS SEED [BROKEN]`.
+
+Each life is a fork of this process, which has imported everything and runs no thread: a life costs what it lives, not what
+Python takes to start. Half of the kills come at a random moment, half at a commit boundary, one boundary after the other: before
+the commit is on disk, or after it is and before anybody in the process knows.
+"""
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import trio
+from attrs import asdict, evolve
+from auditor import audit
+from village import live
+
+from actors.store import _schema, sqlite
+
+PLENTY = 1_000_000
+
+
+def die() -> None:
+    """As a process dies that is killed: now."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Killing(sqlite3.Connection):
+    """A connection that kills its process at its n-th commit boundary."""
+
+    boundary = 0  # counts down; each commit has two
+
+    def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
+        """Run it, or die."""
+        if sql != "COMMIT" or not Killing.boundary:
+            return super().execute(sql, *args)
+        self._pass()
+        done = super().execute(sql, *args)
+        self._pass()
+        return done
+
+    @staticmethod
+    def _pass() -> None:
+        Killing.boundary -= 1
+        if not Killing.boundary:
+            die()
+
+
+def killed_at(boundary: int) -> None:
+    """Arm this process."""
+    Killing.boundary = boundary
+    vars(_schema)["sqlite3"] = _Connecting()
+
+
+class _Connecting:
+    """The module `sqlite3`, whose connections kill."""
+
+    connect = staticmethod(partial(sqlite3.connect, factory=Killing))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sqlite3, name)
+
+
+def broken() -> None:
+    """A store that moves its cursors in one transaction and keeps what was read in the next: the order that must not be."""
+    commit = vars(sqlite)["commit"]
+
+    def apart(db: sqlite3.Connection, change: Any) -> Any:
+        if change.cursors is not None and change.items:
+            nothing = {"items": (), "calls": (), "letters": (), "facts": None, "version": None}
+            commit(db, evolve(change, **nothing))
+            db.execute("RELEASE job")
+            db.execute("COMMIT")
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("SAVEPOINT job")
+            change = evolve(change, cursors=None)
+        return commit(db, change)
+
+    vars(sqlite)["commit"] = apart
+
+
+def one_life(folder: Path, seed: int, messages: int) -> None:
+    """In a process of its own."""
+    trio.run(live, f"sqlite:///{folder / 'village.db'}", folder / "diary", seed, messages)
+
+
+def fork(fn: Any, *args: Any) -> int:
+    """Run it in a fork; its process id."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        fn(*args)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def kill_once(folder: Path, random: Random, number: int) -> str:
+    """One life and its end."""
+    seed = random.getrandbits(30)
+    if number % 2:
+        boundary = 1 + number // 2 % 200
+
+        def life() -> None:
+            killed_at(boundary)
+            one_life(folder, seed, PLENTY)
+
+        os.waitpid(fork(life), 0)
+        return f"boundary {boundary}"
+    child = fork(one_life, folder, seed, PLENTY)
+    moment = random.uniform(0.02, 0.4)
+    time.sleep(moment)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return f"after {moment:.3f} s"
+
+
+def main() -> None:
+    """Kill, rest, audit, report as JSON."""
+    folder, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    if sys.argv[4:]:
+        broken()
+    random = Random(seed)
+    for number in range(kills):
+        kill_once(folder, random, number)
+    _, status = os.waitpid(fork(one_life, folder, seed, 0), 0)
+    report = audit(folder / "village.db", folder / "diary")
+    report.hold(status == 0, f"the last life did not come to rest: status {status}")
+    print(json.dumps(asdict(report)))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
