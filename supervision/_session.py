@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Collection
 from contextvars import copy_context
-from functools import partial
 from typing import Any
 
 import trio
@@ -44,6 +43,7 @@ from actors.events import MailAccepted, Refused
 from actors.models._blocks import Usage
 from actors.store._api import Store
 
+from ._owner import PATIENCE, OwnerPlace
 from ._place import Place
 from ._session_ref import SessionRef
 from ._spec import Backoff, ChildSpec, check_name
@@ -82,7 +82,10 @@ class SessionPlace(Place):
     ref_type = SessionRef
 
     def __init__(self, runtime: Any, config: Config, state: State, store: Store, parent: Place | None) -> None:
-        spec = ChildSpec(Actor, name=state.id.rpartition("/")[2], backoff=Backoff())  # what lives here is the loop, see `body`
+        patience = 10 + PATIENCE * len(config.toolset.links)
+        spec = ChildSpec(
+            Actor, name=state.id.rpartition("/")[2], backoff=Backoff(), init_timeout=patience
+        )  # its life is `body`
         super().__init__(runtime, state.id, spec, parent, copy_context(), store.mailbox(state.id))
         self.config = config
         self.state = state
@@ -277,9 +280,6 @@ class SessionPlace(Place):
 _CALL_SPEC = ChildSpec(lambda: None, name="call", restart="temporary", init_timeout=float("inf"))  # type: ignore[arg-type]
 
 
-_OWNERS_BACKOFF = Backoff(first=0.5, maximum=60, max_attempts=1_000_000)  # what it keeps may be back tomorrow
-
-
 class CallPlace(Place):
     """The place of a tool call: a temporary child of its session, with an address and a voice."""
 
@@ -310,26 +310,3 @@ class CallPlace(Place):
     def refusal(self) -> Exception | None:
         """A call reads no mail."""
         return NotPermitted(f"{self.address} is a tool call and reads no mail; write to its session")
-
-
-class OwnerPlace(Place):
-    """The place of an owner: a permanent child of its session, which keeps a connection, say, for the session's tools."""
-
-    __slots__ = ("hold",)
-
-    direct = False
-
-    def __init__(self, session: SessionPlace, name: str, hold: Callable[[Callable[[], None]], Awaitable[None]]) -> None:
-        spec = ChildSpec(Actor, name=name, restart="permanent", shutdown=10, init_timeout=90, backoff=_OWNERS_BACKOFF)
-        super().__init__(session.runtime, f"{session.address}/{name}", spec, session, session.context, _NO_MAIL)
-        self.hold = hold
-        self.limits = session.limits
-
-    async def body(self, lives: Any, life: Life) -> Exit:
-        """Hold it."""
-        await self.hold(partial(lives.on_ready, life))
-        return Finished()
-
-    def refusal(self) -> Exception | None:
-        """An owner reads no mail."""
-        return NotPermitted(f"{self.address} belongs to its session and reads no mail; write to the session")

@@ -153,6 +153,7 @@ supervision._strategy       what to do when a life ends: OTP's tables
 supervision._place          what stays at an address while lives come and go
 supervision._hub            events and their readers
 supervision._stream         following one session, or one run
+supervision._owner          what a session's tools need kept
 supervision._spending       what subtrees spend on models
 supervision._session_ref    what a conversation needs of a ref
 supervision._session        the place of a session

@@ -19,7 +19,7 @@ from process_tools import gone
 from scenes import Diary, Scene, Worker, scene
 
 from actors import Agent, ConfigError, MCPServer, Media, StartFailed, Status, _extras
-from actors.models import Scripted, ScriptedModel, call, calls, say
+from actors.models import Scripted, ScriptedModel, call, calls, fail, say
 from actors.tools._mcp import name_here
 from actors.tools._mcp_link import Link
 from supervision import open_system
@@ -239,6 +239,22 @@ async def test_what_a_server_writes_on_stderr_is_logged(caplog: pytest.LogCaptur
     async with with_server(on_pipes(), call("things_complain"), say("ok")) as here:
         await here.session.ask("go")
         await until(lambda: "MCP server things: the disk is nearly full" in caplog.text)
+
+
+async def test_a_crash_of_the_loop_keeps_the_connection() -> None:
+    """The server holds what the agent did there; the next life of the loop finds it so."""
+    script = [call("things_add", a=1, b=2), fail(RuntimeError("loop")), say("ok")]
+    async with with_server(MCPServer(server=make("add")), *script) as here:
+        assert await here.session.ask("go") == "ok"
+        [owner] = [node for node in here.system.tree().nodes[0].children if node.address == OWNER]
+        assert here.system.tree().nodes[0].generation == 2
+        assert owner.generation == 1
+
+
+async def test_a_server_that_is_downloaded_first_has_time_to_start() -> None:
+    """Its session waits for it."""
+    async with with_server(MCPServer(server=make("add"))) as here:
+        assert here.session._session().spec.init_timeout > 90
 
 
 # ------------------------------------------------------------------ what cannot be
