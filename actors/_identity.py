@@ -23,16 +23,22 @@ from ._errors import Fenced
 class Identity:
     """One voice: whom it stamps as the sender, the hops its mail carries, and whether its life is over."""
 
-    __slots__ = ("address", "hops", "max_wait", "outer", "revoked", "runtime", "sender")
+    __slots__ = ("address", "home", "hops", "max_wait", "outer", "revoked", "runtime", "sender")
 
     def __init__(self, address: str, sender: Sender, runtime: Any, hops: int = 0, outer: "Identity | None" = None) -> None:
         self.address = address
         self.sender = sender
         self.runtime = runtime  # the system it lives in; None for a thread that belongs to none
+        self.home = runtime  # where it may speak: its system, and none once it was revoked
         self.hops = hops
         self.revoked = False
         self.outer = outer  # whose block this system was opened in
         self.max_wait: float | None = None  # seconds its waits may take; None for host code, for which nobody can wait in turn
+
+    def revoke(self) -> None:
+        """Its life is over: whatever it still does is `Fenced`."""
+        self.revoked = True
+        self.home = None
 
     def check(self) -> "Identity":
         """Itself, or `Fenced` if its generation was revoked."""

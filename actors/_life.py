@@ -91,7 +91,8 @@ class Life(Identity):
     @enable_ki_protection
     def settle(self, token: ReplyToken, value: Any) -> None:
         """Answer an ask with what its handler returned."""
-        self.check()
+        if self.revoked:
+            self.check()
         if value is NO_REPLY:
             self.defer(token)
             return

@@ -90,15 +90,14 @@ class Mailbox:
     """
 
     __slots__ = (
-        "_ahead", "_base", "_control", "_duplicates", "_last", "_log", "_orders", "_own", "_reader", "_refused",
-        "_urgent", "_waiters", "_window", "address", "capacity", "closed", "cursor", "disturbed", "max_hops", "on_accept", "room",
+        "_ahead", "_base", "_capacity", "_control", "_duplicates", "_last", "_log", "_orders", "_own", "_reader", "_refused", "_roomy",
+        "_urgent", "_waiters", "_window", "address", "closed", "cursor", "disturbed", "max_hops", "on_accept", "room",
     )  # fmt: skip
 
     def __init__(self, address: str = "mailbox", capacity: int = 256) -> None:
         if capacity < 1:
             raise ValueError(f"a mailbox has room for at least 1 message, not {capacity}")
         self.address = address
-        self.capacity = capacity
         self.max_hops: int | None = MAX_HOPS
         self.closed = False  # set by the runtime when its owner accepts no more
         self.on_accept: Callable[[Envelope], object] | None = None
@@ -114,20 +113,34 @@ class Mailbox:
         self._ahead: set[int] | None = None  # handled although older mail is unread
         self._urgent = 0
         self._own: list[int] = []  # seqs in the places of a person's interrupts
-        self._window = Window(WINDOW * capacity)
+        self._window = Window(0)
+        self.capacity = capacity
         self._reader: trio.lowlevel.Task | None = None
         self._waiters: list[Waiter] = []
         self.room: deque[Pending] | None = None
         self._duplicates = 0
         self._refused = 0
 
+    @property
+    def capacity(self) -> int:
+        """How many envelopes may be unread at once."""
+        return self._capacity
+
+    @capacity.setter
+    def capacity(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._roomy = 0  # up to this seq there is room whatever was handled since; a lower bound, moved on when it is reached
+        self._window.size = WINDOW * capacity
+
     # -------------------------------------------------------------- accepting
     @enable_ki_protection
     def post(self, body: Any, sender: Sender, hops: int = 0, token: Any = None) -> Receipt:
         """Accept one normal envelope under a minted id: the hot path of every tell and ask."""
         seq = self._last + 1
-        if seq - self.cursor > self.capacity or (self.max_hops is not None and hops > self.max_hops):
-            return self.accept(body, sender, hops=hops, token=token)
+        if seq > self._roomy or hops:
+            if seq - self.cursor > self._capacity or (self.max_hops is not None and hops > self.max_hops):
+                return self.accept(body, sender, hops=hops, token=token)
+            self._roomy = self.cursor + self._capacity
         key = mint()
         envelope = Envelope(key, seq, sender, NORMAL, hops, clock(), None, body, token)
         self._log.append(envelope)

@@ -72,6 +72,9 @@ class Place(Protocol):
 class Waits(Protocol):
     """The waits-for graph of a system; the tree supplies it."""
 
+    only: dict[str, str]  # the edges of those that wait once; `ask`, the hot path, writes there itself
+    others: dict[str, Any]  # all others
+
     def enter(self, waiter: str, target: str) -> None:
         """Add an edge; `AskCycle` if it would close a cycle."""
         ...
@@ -220,7 +223,7 @@ class ActorRef:
         box = self._box
         identity = current.get()
         if (
-            box is None or box.closed or id is not None or interrupt or identity.revoked or identity.runtime is not self._runtime
+            box is None or box.closed or id is not None or interrupt or identity.home is not self._runtime
             or get_ident() != self._thread
         ):  # fmt: skip
             place = self._place()
@@ -288,7 +291,7 @@ class ActorRef:
         identity = current.get()
         runtime = self._runtime if self._runtime is not None else self._system()
         limit = identity.max_wait
-        if identity.revoked or identity.runtime is not runtime or get_ident() != runtime.thread:
+        if identity.home is not runtime or get_ident() != runtime.thread:
             check_thread(runtime, self._address)
             identity = identity.within(runtime)
             if limit is not None and identity is STRANGER:  # an actor of another system: only its time bounds the wait
@@ -296,11 +299,19 @@ class ActorRef:
             limit = identity.max_wait
         if limit is None:
             return await self._asked(identity, body, timeout, runtime)
-        runtime.waits.enter(identity.address, self._address)  # before anything is accepted
+        if timeout is None or timeout > limit:
+            timeout = limit
+        waits, waiter, target = runtime.waits, identity.address, self._address
+        only = waits.only
+        if waiter in only or target in only or target == waiter or waits.others:  # else nothing can be wrong with one more
+            waits.enter(waiter, target)  # before anything is accepted
+        else:
+            only[waiter] = target
         try:
-            return await self._asked(identity, body, limit if timeout is None else min(timeout, limit), runtime)
+            return await self._asked(identity, body, timeout, runtime)
         finally:
-            runtime.waits.leave(identity.address, self._address)
+            if only.pop(waiter, None) is None:
+                waits.leave(waiter, target)
 
     def _asked(self, identity: Identity, body: object, timeout: float | None, runtime: Runtime) -> Awaitable[Any]:
         """Send the message with a reply token; what is returned waits for the answer."""

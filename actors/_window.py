@@ -47,5 +47,5 @@ class Window:
             self._kept = OrderedDict()  # a plain dict looks for its oldest key past all that were deleted
         mark = digest(body)
         self._kept[sender, id] = (receipt, body if mark is None else mark)
-        if len(self._kept) > self.size:
+        while len(self._kept) > self.size:
             self._kept.popitem(last=False)

@@ -11,6 +11,7 @@ NAMES = (
     "tell_idle",
     "fan_in",
     "ask",
+    "safety",
     "spawn",
     "idle_memory",
     "restart",

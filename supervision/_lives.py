@@ -233,7 +233,7 @@ class Lives:
         """Steps 5 to 9: sync, so nobody sees half of it."""
         self._stop_clock(life)
         self.running.pop(life, None)
-        life.revoked = True
+        life.revoke()
         place.life = None
         if isinstance(exit, Failed):
             self.runtime.to_the_root(for_the_root(exit.error))
@@ -328,7 +328,7 @@ class Lives:
         place.mailbox.disturbed = True  # the loop begins no more messages
 
     def _kill(self, place: Place, life: Life) -> None:
-        life.revoked = True
+        life.revoke()
         life.scope.cancel()
         place.mailbox.disturbed = True
         if not life.gone:
@@ -365,7 +365,7 @@ class Lives:
     def _overdue(self, place: Place, life: Life) -> None:
         if life not in self.running:
             return
-        life.revoked = True
+        life.revoke()
         self._still_there(place, life, f"outlived its {place.spec.shutdown:g} s of shutdown")
         failed = life.failure or (Failed(life.late) if life.late is not None and not life.ready else None)
         self._without_it(place, life, failed or Killed(f"still there after {place.spec.shutdown:g} s"))

@@ -14,12 +14,18 @@ from actors._errors import AskCycle
 
 
 class Waits:
-    """The waits-for graph of one system."""
+    """The waits-for graph of one system.
 
-    __slots__ = ("_edges",)
+    Nearly every waiter waits once: such an edge is one entry of `only`, which `ask` writes itself where nothing can be wrong
+    with it. `others` has the waiters with more edges, each with its count, and the sessions that hold some to their calls.
+    """
+
+    __slots__ = ("held", "only", "others")
 
     def __init__(self) -> None:
-        self._edges: dict[str, dict[str, int]] = {}
+        self.only: dict[str, str] = {}
+        self.others: dict[str, dict[str, int]] = {}
+        self.held: dict[str, tuple[str, ...]] = {}
 
     def enter(self, waiter: str, target: str) -> None:
         """Add an edge.
@@ -27,44 +33,56 @@ class Waits:
         Raises:
             AskCycle: It would close a cycle; nothing was added. `path` begins and ends with the waiter.
         """
-        edges = self._edges
         if target == waiter:
             raise AskCycle(path=(waiter, target))
-        if target in edges:
+        if target in self.only or target in self.others:
             back = self._path(target, waiter)
             if back is not None:
                 raise AskCycle(path=(waiter, *back))
-        mine = edges.get(waiter)
+        if waiter in self.only:
+            self.others[waiter] = {self.only.pop(waiter): 1}
+        mine = self.others.get(waiter)
         if mine is None:
-            edges[waiter] = {target: 1}
+            self.only[waiter] = target
         else:
             mine[target] = mine.get(target, 0) + 1
 
     def leave(self, waiter: str, target: str) -> None:
         """Take one edge back."""
-        mine = self._edges[waiter]
-        if mine[target] > 1:
-            mine[target] -= 1
-        elif len(mine) > 1:
+        if waiter in self.only:
+            del self.only[waiter]
+            return
+        mine = self.others[waiter]
+        mine[target] -= 1
+        if not mine[target]:
             del mine[target]
-        else:
-            del self._edges[waiter]
+        if not mine and waiter not in self.held:
+            del self.others[waiter]
 
     def hold(self, waiter: str, targets: Iterable[str]) -> None:
         """Set the edges of a waiter that is never refused: a session, which waits in its mailbox and can always be reached."""
-        edges = dict.fromkeys(targets, 1)
-        if edges:
-            self._edges[waiter] = edges
-        else:
-            self._edges.pop(waiter, None)
+        mine = self.others.setdefault(waiter, {})
+        if waiter in self.only:
+            mine[self.only.pop(waiter)] = 1
+        for target in self.held.pop(waiter, ()):
+            mine[target] -= 1
+            if not mine[target]:
+                del mine[target]
+        held = tuple(dict.fromkeys(targets))
+        for target in held:
+            mine[target] = mine.get(target, 0) + 1
+        if held:
+            self.held[waiter] = held
+        elif not mine:
+            del self.others[waiter]
 
     def targets(self, waiter: str) -> tuple[str, ...]:
         """Whom an address waits for now."""
-        return tuple(self._edges.get(waiter, ()))
+        return (self.only[waiter],) if waiter in self.only else tuple(self.others.get(waiter, ()))
 
     def listing(self) -> list[tuple[str, tuple[str, ...]]]:
         """Every waiter and whom it waits for."""
-        return [(waiter, tuple(targets)) for waiter, targets in self._edges.items()]
+        return [(waiter, self.targets(waiter)) for waiter in (*self.only, *self.others)]
 
     def _path(self, start: str, goal: str) -> tuple[str, ...] | None:
         """A shortest way along the edges, both ends included."""
@@ -73,7 +91,7 @@ class Waits:
         while front:
             reached: list[str] = []
             for address in front:
-                for target in self._edges.get(address, ()):
+                for target in self.targets(address):
                     if target not in came:
                         came[target] = address
                         reached.append(target)
@@ -83,7 +101,7 @@ class Waits:
         return None
 
     def __len__(self) -> int:
-        return sum(sum(mine.values()) for mine in self._edges.values())
+        return len(self.only) + sum(sum(mine.values()) for mine in self.others.values())
 
 
 def _back(came: dict[str, str | None], goal: str) -> tuple[str, ...]:

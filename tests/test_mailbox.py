@@ -257,6 +257,24 @@ def test_the_window_of_ids_holds_four_times_the_capacity_and_no_more() -> None:
     assert not box.send_nowait(HELLO, sender=ANN, id="web-0").duplicate
 
 
+def test_the_window_and_the_bound_follow_a_change_of_the_capacity() -> None:
+    """The tree sets it after the mailbox was made."""
+    box = Mailbox(capacity=2)
+    box.post(HELLO, ANN)
+    box.capacity = 4
+    for number in range(3):
+        box.send_nowait(HELLO, sender=ANN, id=f"web-{number}")
+    box.advance(4)
+    for number in range(3, 16):
+        box.send_nowait(HELLO, sender=ANN, id=f"web-{number}")
+        box.advance(number + 2)
+    assert box.send_nowait(HELLO, sender=ANN, id="web-0").duplicate
+    box.capacity = 1
+    box.post(HELLO, ANN)
+    with pytest.raises(MailboxFull):
+        box.post(HELLO, ANN)
+
+
 # ------------------------------------------------------------------ cursors
 def test_a_cursor_never_moves_back_nor_past_the_end() -> None:
     """A commit that was tried again must not un-read, and nobody reads what was not sent."""
