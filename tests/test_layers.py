@@ -135,6 +135,7 @@ actors.agent._agent         agents as people write them
 actors.agent._asking        one answer, from the first model that gives one
 actors.agent._progress      how far calls are
 actors.agent._calls         how a call begins and ends
+actors.agent._refused       what a provider would not read
 actors.agent._requests      how a request is made, and what they cost
 actors.agent._session       the loop
 

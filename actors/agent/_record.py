@@ -7,6 +7,7 @@ commit costs the same at turn 10 and at turn 10,000.
 
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal
 
 from attrs import define, field, frozen
@@ -19,6 +20,7 @@ from actors.models._blocks import Usage
 from actors.models._items import AssistantItem, Item, Placeholder, ResultsItem, UserItem
 
 UNSPENT = Usage(requests=0)
+EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 @frozen
@@ -109,6 +111,7 @@ class Commit:
     fetched: tuple[str, ...] = ()  # calls whose outcome the status tool has shown
     failure: str | None = None
     spent: Usage | None = None
+    refused: Mapping[str, str] = EMPTY  # what a provider refused to read, each with the note that is shown in its place
     timers: tuple[TimerRow, ...] = ()
     timers_gone: tuple[str, ...] = ()
     limits: Limits | None = None
@@ -149,6 +152,7 @@ class State:
     failure: str = ""
     spent: Usage = UNSPENT  # by the run in progress, or the last one
     timers: dict[str, TimerRow] = field(factory=dict)
+    refused: dict[str, str] = field(factory=dict)
 
     def apply(self, commit: Commit) -> None:
         """Take a commit over. Only a store calls it, once the commit is kept."""
@@ -160,6 +164,7 @@ class State:
             else:
                 self.live[row.id] = row
         self.fetched.update(commit.fetched)
+        self.refused.update(commit.refused)
         for timer in commit.timers:
             self.timers[timer.id] = timer
         for gone in commit.timers_gone:

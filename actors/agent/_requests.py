@@ -6,12 +6,14 @@ from actors import events
 from actors._errors import LimitExceeded
 from actors.models._api import Request
 from actors.models._blocks import Usage
+from actors.models._items import Item
 from actors.models._transcript import Validator
 
 from ._agent import Agent, Config, instructions_for
 from ._budget import estimated, refusal
 from ._calls import Home
 from ._record import UNSPENT, State
+from ._refused import shown
 
 
 class Requests:
@@ -24,6 +26,8 @@ class Requests:
         self._show = show
         self._instructions: str | None = None  # of the run in progress
         self._validator = Validator()
+        self._versions: dict[int, tuple[Item, Item]] = {}  # items, each with what is sent in its place
+        self._hidden = 0
         self._last = UNSPENT
         self._uncommitted = UNSPENT  # what no commit holds yet
 
@@ -43,10 +47,26 @@ class Requests:
         options = dict(self._config.model_options)
         choice = options.pop("tool_choice", "auto")
         request = Request(
-            self._instructions, tuple(self._state.items), self._config.schemas, "none" if wrapped_up else choice, options
+            self._instructions, self._transcript(), self._config.schemas, "none" if wrapped_up else choice, options
         )
         self._validator.check_request(request.transcript)
         return request
+
+    def _transcript(self) -> tuple[Item, ...]:
+        """All items; what a provider refused to read as a note. One item has one such version, so that it is checked once."""
+        refused = self._state.refused
+        if not refused:
+            return tuple(self._state.items)
+        if len(refused) != self._hidden:
+            self._hidden = len(refused)
+            self._versions.clear()
+        return tuple(map(self._version, range(len(self._state.items)), self._state.items))
+
+    def _version(self, place: int, item: Item) -> Item:
+        kept = self._versions.get(place)
+        if kept is None or kept[0] is not item:
+            kept = self._versions[place] = (item, shown(item, self._state.refused))
+        return kept[1]
 
     @property
     def spent(self) -> Usage:

@@ -34,7 +34,8 @@ from ._completion import take
 from ._control import apply_order, attached, cancel, close, lost_detached, recover, shutdown
 from ._handlers import Handlers
 from ._inbox import Drain
-from ._record import CallRecord, Commit, State
+from ._record import EMPTY, CallRecord, Commit, State
+from ._refused import to_hide
 from ._requests import Requests
 from ._settle import ended
 from ._timers import Timers
@@ -307,7 +308,7 @@ class Session:
     async def _unanswered(self, error: Exception) -> None:
         """What a retry cannot cure ends the run; anything else crashes the loop, which is started again with a delay."""
         if isinstance(error, ModelError) and not error.retryable:
-            await self._fail(str(error))
+            await self._fail(str(error), to_hide(self.state, error))
         else:
             raise error
 
@@ -340,8 +341,8 @@ class Session:
         found = self.config.tools.get(tool)
         return None if found is None or isinstance(found.attach, Inherit) else found.attach
 
-    async def _fail(self, reason: str) -> None:
-        await self._commit(self.turn.failed(reason))
+    async def _fail(self, reason: str, refused: Mapping[str, str] = EMPTY) -> None:
+        await self._commit(evolve(self.turn.failed(reason), refused=refused))
         await self._end("failed")
 
     # -------------------------------------------------------------- looking
