@@ -35,6 +35,7 @@ class Killing(sqlite3.Connection):
     """A connection that kills its process at its n-th commit boundary."""
 
     boundary = 0  # counts down; each commit has two
+    between = 0  # counts down at the commits of `broken` that lie in between what belongs together
 
     def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
         """Run it, or die."""
@@ -77,6 +78,9 @@ def broken() -> None:
             commit(db, evolve(change, **nothing))
             db.execute("RELEASE job")
             db.execute("COMMIT")
+            Killing.between -= 1
+            if not Killing.between:
+                die()
             db.execute("BEGIN IMMEDIATE")
             db.execute("SAVEPOINT job")
             change = evolve(change, cursors=None)
@@ -111,7 +115,8 @@ def kill_once(folder: Path, random: Random, number: int) -> str:
         boundary = 1 + number // 2 % 200
 
         def life() -> None:
-            killed_at(boundary)
+            killed_at(0 if sys.argv[4:] else boundary)
+            Killing.between = boundary
             one_life(folder, seed, PLENTY)
 
         os.waitpid(fork(life), 0)
