@@ -1,5 +1,6 @@
 """Systems on a SQLite file, opened again and again: what a process leaves behind, the next one finds."""
 
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -60,6 +61,13 @@ async def until(holds: Callable[[], bool]) -> None:
         await trio.sleep(0.01)
 
 
+BURY = """
+import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as db:  # this process lives on: its lease would bind the next one
+    db.execute("UPDATE sessions SET holder = NULL")
+"""
+
+
 @asynccontextmanager
 async def system_on(path: Path, *agents: type[Agent], deps: Effects | None = None, **how: Any) -> AsyncIterator[System]:
     """A system on this file."""
@@ -79,5 +87,6 @@ async def killed(path: Path, agent: type[Agent], deps: Effects, words: Sequence[
         await trio.sleep(0.05)
         for suffix in ("", "-wal"):  # by another process: to open and close the file here would undo SQLite's locks
             await trio.run_process(["cp", f"{path.with_suffix('.alive')}{suffix}", f"{path}{suffix}"])
+        await trio.run_process([sys.executable, "-c", BURY, str(path)])
         deps.waits = False
         deps.keys.clear()

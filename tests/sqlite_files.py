@@ -9,9 +9,9 @@ from actors.store.sqlite import SQLiteStore
 
 
 @asynccontextmanager
-async def opened(path: str) -> AsyncIterator[SQLiteStore]:
+async def opened(path: str, lease: float = 30.0) -> AsyncIterator[SQLiteStore]:
     """The store on this file."""
-    store = SQLiteStore(path)
+    store = SQLiteStore(path, lease)
     await store.open()
     try:
         yield store

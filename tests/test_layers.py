@@ -90,6 +90,7 @@ actors.store.memory         in this process, gone with it
 actors.store._trouble       what SQLite could not do, in words
 actors.store._rows          what stands in rows
 actors.store._post          mail accepted into rows
+actors.store._holder        who holds a session
 actors.store._schema        the tables, and files that have them
 actors.store._tables        what is done to the tables
 actors.store._change        a commit, as rows

@@ -115,7 +115,7 @@ async def test_each_thing_stands_in_the_file_once(path: str) -> None:
 
 async def test_a_second_owner_fences_the_first(path: str) -> None:
     """Whatever the first still commits is refused, and nothing of it is kept."""
-    async with opened(path) as first:
+    async with opened(path, lease=0.0) as first:
         state = State("s", "Clerk")
         await first.create(state)
         async with opened(path) as second:

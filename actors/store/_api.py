@@ -93,6 +93,10 @@ class Store(Protocol):
         """The sessions of these agents that may have something to do: a run, mail that may wake them, a call without an end."""
         ...
 
+    async def tend(self) -> None:
+        """Hold on to the sessions that were taken, and take in what other processes did to them. Called several times a second."""
+        ...
+
     def watch(self, woken: Callable[[str], object]) -> None:
         """Call `woken`, in trio's thread, with each session that is not in memory and was sent mail that may wake it."""
         ...

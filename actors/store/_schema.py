@@ -43,6 +43,7 @@ CREATE TABLE sessions (
     codec INTEGER NOT NULL
 );
 CREATE INDEX sessions_at_work ON sessions (status) WHERE status IN ('running', 'waiting');
+CREATE INDEX sessions_held ON sessions (holder) WHERE holder IS NOT NULL;
 CREATE INDEX sessions_by_parent ON sessions (parent) WHERE parent IS NOT NULL;
 CREATE TABLE mailboxes (
     box INTEGER PRIMARY KEY,
@@ -91,6 +92,7 @@ CREATE TABLE timers (
     codec INTEGER NOT NULL,
     PRIMARY KEY (session, id)
 );
+CREATE INDEX timers_due ON timers (due);
 CREATE INDEX calls_open ON calls (session) WHERE outcome IS NULL;
 """
 MIGRATIONS: Sequence[str] = (_FIRST,)  # the n-th leads from schema n to n + 1; a step that was released is never changed

@@ -1,7 +1,7 @@
 """What a SQLite store does to its tables: each function is one job of the writer, or one look of a reader."""
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -14,6 +14,7 @@ from actors.agent._record import CallRecord, State, TimerRow
 from actors.models._items import Item
 
 from ._api import SessionSummary
+from ._holder import is_gone
 from ._post import HALF, URGENT, Accepted, Letter, accept, minted
 from ._rows import (
     CODEC,
@@ -34,14 +35,39 @@ FULL = (1 << HALF) - 1  # the last place of a session
 
 
 # ------------------------------------------------------------------ sessions
-def create(db: sqlite3.Connection, state: State) -> int:
+@frozen
+class Lease:
+    """What a holder takes now: its name, the time, and until when it holds."""
+
+    holder: str
+    now: float
+    until: float
+
+    def free(self, holder: str | None, until: float) -> bool:
+        """Whether a session that this one holds until then may be taken."""
+        return holder is None or holder == self.holder or until <= self.now or is_gone(holder)
+
+
+def renew(db: sqlite3.Connection, lease: Lease) -> None:
+    """Hold on to all that this holder has."""
+    db.execute("UPDATE sessions SET held_until = ? WHERE holder = ?", (lease.until, lease.holder))
+
+
+def let_go(db: sqlite3.Connection, holder: str, session: str | None = None) -> None:
+    """Hand over at once: one session, or all that this holder has."""
+    one, which = ("", ()) if session is None else (" AND id = ?", (session,))
+    db.execute(f"UPDATE sessions SET holder = NULL WHERE holder = ?{one}", (holder, *which))  # noqa: S608  # ours, both
+
+
+def create(db: sqlite3.Connection, state: State, lease: Lease) -> int:
     """Insert a session that nobody has; its key."""
     if db.execute("SELECT 1 FROM sessions WHERE id = ?", (state.id,)).fetchone():
         raise StoreError(f"session {state.id} is there already; open it instead of creating it")
     row = (state.id, state.agent, state.parent, state.owner, state.status.value, state.version, state.epoch)
     key = db.execute(
-        "INSERT INTO sessions (id, agent, parent, owner, status, version, epoch, limits, facts, codec) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*row, write_limits(state.limits), write_facts(state), CODEC),
+        "INSERT INTO sessions (id, agent, parent, owner, status, version, epoch, limits, facts, codec, holder, held_until)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*row, write_limits(state.limits), write_facts(state), CODEC, lease.holder, lease.until),
     ).lastrowid
     assert key is not None
     db.execute("INSERT INTO mailboxes (box) VALUES (?)", (key,))
@@ -58,15 +84,18 @@ class Claim:
     unread: Sequence[Envelope]
 
 
-def claim(db: sqlite3.Connection, session: str) -> Claim | None:
-    """Take a session over: whoever had it before is fenced by the new epoch."""
-    row = db.execute(
-        "UPDATE sessions SET epoch = epoch + 1 WHERE id = ?"
-        " RETURNING key, agent, parent, owner, status, version, epoch, limits, facts, codec",
-        (session,),
-    ).fetchone()
-    if row is None:
+def claim(db: sqlite3.Connection, session: str, lease: Lease) -> Claim | None:
+    """Take a session over: whoever had it before is fenced by the new epoch. `LeaseLost` if another process holds it."""
+    held = db.execute("SELECT holder, held_until FROM sessions WHERE id = ?", (session,)).fetchone()
+    if held is None:
         return None
+    if not lease.free(*held):
+        raise LeaseLost(f"session {session} is run by another process ({held[0]}); what is sent to it reaches it there")
+    row = db.execute(
+        "UPDATE sessions SET epoch = epoch + 1, holder = ?, held_until = ? WHERE id = ?"
+        " RETURNING key, agent, parent, owner, status, version, epoch, limits, facts, codec",
+        (lease.holder, lease.until, session),
+    ).fetchone()
     key, agent, parent, owner, status, version, epoch, limits, facts, codec = row
     what = f"session {session}"
     check_codec(codec, what)
@@ -231,14 +260,38 @@ def summaries(db: sqlite3.Connection, session: str | None = None) -> list[Sessio
 
 
 _UNFINISHED = """
-SELECT id, agent FROM sessions WHERE status != 'stopped' AND key IN (
+SELECT id, agent, holder, held_until FROM sessions WHERE status != 'stopped' AND key IN (
     SELECT key FROM sessions WHERE status IN ('running', 'waiting')
     UNION SELECT box FROM mailboxes WHERE wakes > mail_cursor
     UNION SELECT session FROM calls WHERE outcome IS NULL
+    UNION SELECT session FROM timers WHERE due <= ?
 ) ORDER BY key
 """
 
 
-def unfinished(db: sqlite3.Connection, agents: Collection[str]) -> list[str]:
-    """The sessions of these agents that may have something to do."""
-    return [id for id, agent in db.execute(_UNFINISHED) if agent in agents]
+def unfinished(db: sqlite3.Connection, agents: Collection[str], lease: Lease) -> list[str]:
+    """The sessions of these agents that may have something to do and that nobody else holds."""
+    found = db.execute(_UNFINISHED, (lease.now,))
+    return [id for id, agent, *held in found if agent in agents and lease.free(*held)]
+
+
+@frozen
+class Foreign:
+    """What other processes did: new mail of sessions that are held here, and sessions that nobody holds and mail may wake."""
+
+    mail: Sequence[tuple[str, Sequence[Envelope]]]
+    woken: Sequence[str]
+
+
+def foreign(db: sqlite3.Connection, here: Mapping[str, int], lease: Lease) -> Foreign:
+    """Look at what others did. `here`: up to which seq each session's mail is in memory."""
+    rows = db.execute(
+        "SELECT s.id, s.key, m.last FROM sessions s JOIN mailboxes m ON m.box = s.key WHERE s.holder = ?", (lease.holder,)
+    ).fetchall()
+    behind = [(id, key, last) for id, key, last in rows if id in here and last > here[id]]
+    found = [(id, mail(db, key, here[id], last, outcomes(db, key))) for id, key, last in behind]
+    waiting = db.execute(
+        "SELECT s.id, s.holder, s.held_until FROM mailboxes m JOIN sessions s ON s.key = m.box"
+        " WHERE m.wakes > m.mail_cursor AND s.status != 'stopped' AND s.holder IS NULL"
+    )
+    return Foreign(found, [id for id, *held in waiting if lease.free(*held)])

@@ -10,6 +10,9 @@ more. A job that fails is rolled back alone; where the commit itself fails, ever
 What follows from a job in memory (`then`) is done in trio's thread, in the order of the transaction and before anybody is
 woken: mail reaches a mailbox in the order of its seqs, and no task sees a commit on disk that memory does not have.
 
+Other processes may write to the file too. A transaction that finds that one did looks first at what it did (`foreign`), so that
+its mail reaches the mailboxes here before any that comes after it.
+
 A job that was begun is never taken back. Whoever is cancelled while it waits has not been told; the job is done all the same.
 """
 
@@ -45,8 +48,10 @@ class _Job:
 class Writer:
     """The writer thread of one file. `do` gives it a job; nothing else changes the file."""
 
-    def __init__(self, path: str, db: sqlite3.Connection) -> None:
+    def __init__(self, path: str, db: sqlite3.Connection, foreign: Work, then: Callable[[Any], Any]) -> None:
         self.commits = 0
+        self._foreign = (foreign, then)
+        self._version: int | None = None  # of the file; only other processes' commits change it
         self._path = path
         self._db = db
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
@@ -71,6 +76,10 @@ class Writer:
             job.task = None
 
         return await wait(leave)
+
+    def post(self, work: Work) -> None:
+        """Run `work` without waiting for it; what becomes of it is nobody's business."""
+        self._jobs.put(_Job(work, None, None))
 
     async def close(self) -> None:
         """Finish what was begun and end the thread."""
@@ -114,10 +123,14 @@ class Writer:
         db = self._db
         try:
             db.execute("BEGIN IMMEDIATE")
+            [version] = db.execute("PRAGMA data_version").fetchone()
+            if version != self._version:
+                batch.insert(0, _Job(*self._foreign, None))
             for job in batch:
                 job.result = self._alone(job.work)
             db.execute("COMMIT")
             self.commits += 1
+            self._version = version
         except sqlite3.Error as error:
             failed = trouble(self._path, error)
             for job in batch:

@@ -105,5 +105,8 @@ class MemoryStore:
         """None that nobody runs: it begins empty."""
         return ()
 
+    async def tend(self) -> None:
+        """Nothing: there are no other processes."""
+
     def watch(self, woken: Callable[[str], object]) -> None:
         """Nothing: every session is in memory."""

@@ -5,7 +5,9 @@ thread writes (`_writer.py`); a second connection reads, off its way. Nothing el
 """
 
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import trio
@@ -18,9 +20,10 @@ from actors.agent._record import Commit, Draft, State
 from ._api import SessionSummary
 from ._box import StoredMailbox
 from ._change import changed
+from ._holder import LEASE, new_holder
 from ._post import Accepted, Letter, accept
 from ._schema import connect, connect_to_read
-from ._tables import Claim, claim, commit, create, history, summaries, unfinished
+from ._tables import Claim, Foreign, Lease, claim, commit, create, foreign, history, let_go, renew, summaries, unfinished
 from ._trouble import trouble
 from ._writer import Writer
 
@@ -32,8 +35,11 @@ class SQLiteStore:
 
     durable: bool = True
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, lease: float = LEASE) -> None:
         self.path = path
+        self.holder = new_holder()
+        self._lease = lease
+        self._renewed = 0.0
         self._states: dict[str, State] = {}
         self._boxes: dict[str, StoredMailbox] = {}
         self._keys: dict[str, int] = {}
@@ -47,13 +53,15 @@ class SQLiteStore:
         writing = await trio.to_thread.run_sync(connect, self.path)
         reading = await trio.to_thread.run_sync(connect_to_read, self.path)
         self._connections = (reading, writing)
-        self._writer = Writer(self.path, writing)
+        self._writer = Writer(self.path, writing, self._look, self._seen)
 
     async def close(self) -> None:
         """Finish what was begun, and close the file."""
         writer, self._writer = self._writer, None
         with trio.CancelScope(shield=True):
             if writer is not None:
+                with suppress(StoreError):  # a lease that is not handed over runs out
+                    await writer.do(lambda db: let_go(db, self.holder))
                 await writer.close()
             for db in self._connections:
                 await trio.to_thread.run_sync(db.close)
@@ -90,7 +98,12 @@ class SQLiteStore:
         def kept(key: int) -> None:
             self._hold(key, state)
 
-        await self._open().do(lambda db: create(db, state), kept)
+        lease = self._take()
+        await self._open().do(lambda db: create(db, state, lease), kept)
+
+    def _take(self) -> Lease:
+        now = time.time()
+        return Lease(self.holder, now, now + self._lease)
 
     def _hold(self, key: int, state: State) -> StoredMailbox:
         self._states[state.id], self._keys[state.id] = state, key
@@ -117,7 +130,8 @@ class SQLiteStore:
                 box.restore(found.unread, found.last, found.state.mail_cursor, found.state.control_cursor)
             return found
 
-        taken: Claim | None = await self._open().do(lambda db: claim(db, session), claimed)
+        lease = self._take()
+        taken: Claim | None = await self._open().do(lambda db: claim(db, session, lease), claimed)
         if taken is None:
             return None
         state = taken.state
@@ -136,6 +150,8 @@ class SQLiteStore:
         """Let go of a session."""
         if self._states.get(state.id) is state:
             self._drop(state.id)
+            if self._writer is not None:
+                self._writer.post(lambda db: let_go(db, self.holder, state.id))
 
     def _drop(self, session: str) -> None:
         self._states.pop(session, None)
@@ -152,11 +168,32 @@ class SQLiteStore:
 
     async def unfinished(self, agents: Collection[str]) -> Sequence[str]:
         """The sessions of these agents that may have something to do."""
-        return await self._read(unfinished, agents)
+        return await self._read(unfinished, agents, self._take())
 
     def watch(self, woken: Callable[[str], object]) -> None:
         """Call `woken` with a session that is not in memory and was sent mail that may wake it."""
         self._woken = woken
+
+    # -------------------------------------------------------------- other processes
+    async def tend(self) -> None:
+        """Hold on to what is held here, and see what other processes did. Raises `StoreError`."""
+        lease = self._take()
+        due = lease.now - self._renewed >= self._lease / 3
+        await self._open().do((lambda db: renew(db, lease)) if due else (lambda _db: None))
+        self._renewed = lease.now if due else self._renewed
+
+    def _look(self, db: sqlite3.Connection) -> Foreign:
+        """In the writer's thread. What is on its way to a mailbox may be found again here; it is not taken in twice."""
+        return foreign(db, {session: box.last for session, box in list(self._boxes.items())}, self._take())
+
+    def _seen(self, found: Foreign) -> None:
+        for session, envelopes in found.mail:
+            box = self._boxes.get(session)
+            for envelope in envelopes if box is not None else ():
+                box.deliver(envelope)  # type: ignore[union-attr]
+        for session in found.woken:
+            if session not in self._states:
+                self._woken(session)
 
     # -------------------------------------------------------------- commits and mail
     async def commit(self, state: State, commit_: Commit) -> None:

@@ -28,8 +28,8 @@ def test_a_killed_village_loses_nothing_and_doubles_nothing(tmp_path: Path) -> N
     """Receipts, mail, transcripts and what the tools did all tell the same story."""
     report = driven(tmp_path, KILLS)
     assert report["wrong"] == []
-    assert report["calls"] > KILLS
-    assert report["mail"] > 10 * KILLS
+    assert report["calls"] > KILLS // 2
+    assert report["mail"] > 2 * KILLS
     assert report["orphaned"]
     assert report["again"]
 
