@@ -89,6 +89,7 @@ actors.store._api           what a store is
 actors.store.memory         in this process, gone with it
 actors.store._trouble       what SQLite could not do, in words
 actors.store._rows          what stands in rows
+actors.store._admit         what becomes of mail, decided from rows
 actors.store._post          mail accepted into rows
 actors.store._holder        who holds a session
 actors.store._schema        the tables, and files that have them

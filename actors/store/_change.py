@@ -6,7 +6,7 @@ from actors._mailbox import ALWAYS_ACCEPTED
 from actors.agent._record import PLAIN, Commit, State
 from actors.models._items import AssistantItem, Item
 
-from ._post import Letter
+from ._admit import Letter
 from ._rows import Held, after, dump, write_call, write_facts, write_item, write_limits
 from ._tables import Change
 

@@ -13,9 +13,10 @@ from actors._outcome import Outcome
 from actors.agent._record import CallRecord, State, TimerRow
 from actors.models._items import Item
 
+from ._admit import URGENT, Accepted, Letter, minted
 from ._api import SessionSummary
 from ._holder import is_gone
-from ._post import HALF, URGENT, Accepted, Letter, accept, minted
+from ._post import HALF, accept
 from ._rows import (
     CODEC,
     Shelf,

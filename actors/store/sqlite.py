@@ -17,11 +17,12 @@ from actors._errors import LeaseLost, StoreError
 from actors._mailbox import Mailbox
 from actors.agent._record import Commit, Draft, State
 
+from ._admit import Accepted, Letter
 from ._api import SessionSummary
 from ._box import StoredMailbox
 from ._change import changed
 from ._holder import LEASE, new_holder
-from ._post import Accepted, Letter, accept
+from ._post import accept
 from ._schema import connect, connect_to_read
 from ._tables import Claim, Foreign, Lease, claim, commit, create, foreign, history, let_go, renew, summaries, unfinished
 from ._trouble import trouble
