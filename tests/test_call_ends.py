@@ -1,5 +1,6 @@
 """How calls end: by themselves, wrongly, late, or cut short; whatever happens, each has one outcome that says what happened."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -15,6 +16,15 @@ ONE_AT_A_TIME = Limits(max_calls=1)
 PIXEL = Media("image/png", b"\x89PNG")
 
 
+class Aloof(BaseException):
+    """No `Exception`."""
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
 class Odd(Worker):
     """You work oddly."""
 
@@ -24,9 +34,33 @@ class Odd(Worker):
         raise ToolError("ask Ann first")
 
     @tool
+    async def explode(self, how: str) -> str:
+        """Raise what few expect."""
+        if how == "stray":
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                try:
+                    await trio.sleep(1)
+                except trio.Cancelled as cancelled:  # noqa: ASYNC103  # that is the mistake
+                    stray = cancelled
+            raise stray
+        raise {
+            "asyncio": asyncio.CancelledError(), "base": Aloof("no exception"), "exit": GeneratorExit(),
+            "group": BaseExceptionGroup("both", [ValueError("a"), Aloof("b")]), "mute": Mute(), "empty": TimeoutError(),
+            "odd": OSError("\udcff.txt"), "long": ValueError("x" * 20_000),
+        }[how]  # fmt: skip
+
+    @tool
     async def give(self, what: str) -> Any:
         """Return one of many things."""
-        return {"media": PIXEL, "both": ["look", PIXEL], "none": None, "dict": {"a": [1, None]}, "object": object()}[what]
+        return {
+            "media": PIXEL,
+            "both": ["look", PIXEL],
+            "none": None,
+            "dict": {"a": [1, None]},
+            "object": object(),
+            "odd": "\udcff.txt",
+        }[what]
 
     @tool(timeout=5)
     async def limited(self, seconds: float) -> str:
@@ -74,6 +108,27 @@ async def test_a_tool_that_raises_is_a_failed_outcome_and_its_siblings_go_on() -
     async with scene(turn, say("ok")) as here:
         assert await here.session.ask("go") == "ok"
         assert here.results(1) == ["worked", "failed: ValueError: no disk", "worked"]
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("asyncio", "CancelledError"),
+        ("base", "Aloof: no exception"),
+        ("exit", "GeneratorExit"),
+        ("group", "ValueError: a; Aloof: b"),
+        ("mute", "Mute, whose text cannot be read"),
+        ("empty", "TimeoutError"),
+        ("odd", "OSError: \\udcff.txt"),
+        ("long", f"ValueError: {'x' * 9_988}... (10012 more characters)"),
+        ("stray", "it let out a cancellation that was not its call's"),
+    ],
+)
+async def test_whatever_a_tool_raises_its_call_has_failed_and_no_more(how: str, told: str) -> None:
+    """Not its siblings, not its session; and the model reads what it can read."""
+    async with scene(calls(call("explode", how=how), call("work", seconds=1)), say("ok"), agent=Odd) as here:
+        assert await here.session.ask("go") == "ok"
+        assert here.results(1) == [f"failed: {told}", "worked"]
 
 
 async def test_a_tool_error_tells_the_model_its_text_alone() -> None:
@@ -128,6 +183,7 @@ async def test_a_call_of_a_hidden_tool_works_but_nobody_is_told_of_it() -> None:
         ("both", "look\n[attached image/png]", (PIXEL,)),
         ("none", "done", ()),
         ("dict", '{"a":[1,null]}', ()),
+        ("odd", "\\udcff.txt", ()),
     ],
 )
 async def test_what_a_tool_returns_is_worded_for_the_model(what: str, text: str, media: tuple[Media, ...]) -> None:

@@ -1,7 +1,7 @@
 """Running one tool call to its outcome. Whatever the tool does, an outcome comes out; only a cancellation comes through."""
 
 import logging
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,14 +10,16 @@ import trio
 from actors._errors import ActorsError, leaves, sentence
 from actors._outcome import Outcome
 from actors._verdict import as_text
-from actors._waiters import guarded_async
+from actors._waiters import guarded, unprotected_async
 from actors.models._blocks import ToolCall
 
 from ._context import ToolContext
 from ._descent import with_its_processes
 from ._loop import CancelledWithinError
 from ._tool import Tool
+from ._value import readable
 
+LONGEST = 10_000  # characters of an error that a model reads: some carry a whole page
 log = logging.getLogger("postroom.tools")
 
 
@@ -46,14 +48,16 @@ async def execute(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) 
     """Call the tool with strictly checked arguments. `owner` is the agent for its methods.
 
     A sync tool runs in a worker thread; cancelled, the thread is abandoned and its result dropped. In a worker process it is
-    killed. Processes that a tool started, in whatever way, are dead when a call that was cut off returns (`_descent`). What the tool raises is a failed outcome: a `ToolError`'s text alone, else with the type's name.
+    killed. Processes that a tool started, in whatever way, are dead when a call that was cut off returns (`_descent`). What the tool
+    raises is a failed outcome: a `ToolError`'s text alone, else with the type's name. Only what ends the program comes through,
+    and a cancellation of the call.
     """
     refused = unparsable(call)
     if refused is not None:
         return refused
     started = datetime.now(UTC)
     began = trio.current_time()
-    value, raised = await guarded_async(_limited, tool, owner, call, context)
+    value, raised = await _caught(_limited, tool, owner, call, context)
     took = trio.current_time() - began
     if raised is None:
         return Outcome("completed", value, None, started, took)
@@ -62,6 +66,16 @@ async def execute(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) 
     if isinstance(raised, _TooLongError):
         return Outcome("timed_out", None, _too_long(tool), started, took)
     return Outcome("failed", None, _told(raised, call), started, took)
+
+
+async def _caught(fn: Callable[..., Awaitable[Any]], /, *args: Any) -> tuple[Any, BaseException | None]:
+    """What a tool returned, or raised: foreign code has exceptions of its own that are no `Exception`, asyncio's cancel say."""
+    try:
+        return await unprotected_async(fn, *args), None
+    except BaseException as error:
+        if any(isinstance(each, trio.Cancelled | KeyboardInterrupt | SystemExit) for each in leaves(error)):
+            raise
+        return None, error
 
 
 async def _limited(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) -> Any:
@@ -78,9 +92,15 @@ def _too_long(tool: Tool) -> str:
     return f"{told}; its thread cannot be stopped and may go on" if in_thread(tool) else told
 
 
-def _told(error: Exception, call: ToolCall) -> str:
+def _told(error: BaseException, call: ToolCall) -> str:
     """What the model reads: of a group, each of the errors in it."""
     if isinstance(error, ActorsError):
-        return str(error)
+        return readable(str(error))
     log.info("tool %s (%s) raised\n%s", call.tool, call.id, as_text(error), extra={"call": call.id, "tool": call.tool})
-    return "; ".join(map(sentence, leaves(error)))
+    told = readable("; ".join(map(_sentence, leaves(error))))
+    return told if len(told) <= LONGEST else f"{told[:LONGEST]}... ({len(told) - LONGEST} more characters)"
+
+
+def _sentence(error: BaseException) -> str:
+    told, _ = guarded(sentence, error)
+    return f"{type(error).__name__}, whose text cannot be read" if told is None else told.removesuffix(": ")

@@ -27,7 +27,7 @@ from typing import Any
 import trio
 from attrs import define, field, frozen
 
-from actors._errors import Fenced
+from actors._errors import Fenced, ToolError
 from actors._identity import Identity, current
 from actors._waiters import guarded_async
 
@@ -43,6 +43,7 @@ async def with_its_processes(fn: Callable[..., Awaitable[Any]], *args: Any) -> A
     _listen()
     family = Family(current.get())
     before = _family.set(family)
+    value, raised = None, None
     try:
         async with trio.open_nursery() as family.nursery:
             value, raised = await guarded_async(fn, *args)
@@ -52,10 +53,13 @@ async def with_its_processes(fn: Callable[..., Awaitable[Any]], *args: Any) -> A
     finally:
         _family.reset(before)
         family.nursery = None
-        if not family.done:
-            family.done = family.fenced = True
+        through, family.done = family.done, True
+        if not through:
+            family.fenced = True
             with trio.CancelScope(shield=True):  # it has an end of its own
                 await family.kill()
+    if not through:
+        raise ToolError("it let out a cancellation that was not its call's")
     if raised is not None:
         raise raised
     return value

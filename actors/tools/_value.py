@@ -37,6 +37,11 @@ def to_value(result: Any) -> Any:
     return _value(result, ())
 
 
+def readable(text: str) -> str:
+    """The text, with what is no UTF-8 (a byte of a file name, say) as an escape."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+
+
 def _refused(path: Path, reason: str) -> CodecError:
     return CodecError(f"the result has no JSON: {Problem(path, reason).sentence}")
 
@@ -47,7 +52,7 @@ def _value(value: Any, path: Path) -> Any:
     if isinstance(value, enum.Enum):
         return _value(value.value, path)
     if isinstance(value, str):
-        return str.__str__(value)
+        return readable(str.__str__(value))
     if isinstance(value, int | float):
         return _number(value, path)
     if isinstance(value, _TEXTS):
