@@ -66,6 +66,7 @@ class Opener:
     ) -> None:
         config = configure(agent, options, self._root.limits)
         self._root.waking.register(agent)
+        self._root.waking.remember(id, options)
         state = await self._stored(id, agent, State(id, agent.__name__, parent, owner, limits=config.limits))
         with ExitStack() as stack:
             stack.callback(self._root.store.release, state)

@@ -39,6 +39,7 @@ class Place:
     )  # fmt: skip
 
     kind = "actor"
+    leaving = False  # memory: nothing ends, nobody is told
     direct = True  # a ref that was admitted once may write to the mailbox itself
     ref_type: type[ActorRef] = ActorRef
 

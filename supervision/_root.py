@@ -26,6 +26,7 @@ from ._lives import Lives
 from ._opening import Opener
 from ._place import Place
 from ._report import report as report_hung
+from ._resting import Resting
 from ._router import Router
 from ._spec import ChildSpec, Factory, Supervisor, check_limits
 from ._spending import Spending
@@ -48,8 +49,11 @@ class Root:
         store: Store,
         limits: Limits | None,
         hard_deadline: float = 30.0,
+        *,
         agents: Agents = (),
         deps: Deps | None = None,
+        idle_timeout: float = 60.0,
+        max_live: int | None = None,
     ) -> None:
         self.name = name
         self.hard_deadline = hard_deadline
@@ -64,6 +68,7 @@ class Root:
         self.lives = Lives(self)
         self.open = Opener(self).open
         self.waking = Waking(self, agents, deps or {})
+        self.resting = Resting(self, idle_timeout, max_live)
         self.watches = Watches(self.router, self.lives.running)
         self.succession = Succession(self)
         self.dead_letters = DeadLetters(self._resend)

@@ -31,7 +31,7 @@ class Router:
         """Free its address and remember how it ended."""
         if self.places.get(place.address) is place:
             del self.places[place.address]
-            if place.kind == "call":
+            if place.kind == "call" or place.leaving:
                 return
             self.exits[place.address] = exit
             if len(self.exits) > REMEMBERED:

@@ -1,6 +1,8 @@
 """Sessions in the tree: their places, and the places of their calls."""
 
+import logging
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
@@ -25,6 +27,7 @@ from actors._envelope import (
 )
 from actors._errors import (
     ConfigError,
+    LeaseLost,
     NotPermitted,
     RestartIntensityExceeded,
     SendRefused,
@@ -48,6 +51,7 @@ from ._place import Place
 from ._session_ref import SessionRef
 from ._spec import Backoff, ChildSpec, check_name
 
+log = logging.getLogger("postroom.supervision")
 _NO_MAIL = ActorMailbox("call")  # calls accept none; one box stands for all
 
 
@@ -75,7 +79,7 @@ def as_words(address: str, body: object) -> UserMessage | AgentMessage | None:
 class SessionPlace(Place):
     """The place of a session: mail goes through its rules, its life is the loop, its children are its calls."""
 
-    __slots__ = ("config", "session", "state")
+    __slots__ = ("config", "leaving", "session", "state")
 
     kind = "session"
     direct = False
@@ -96,12 +100,17 @@ class SessionPlace(Place):
         self.limits = config.limits
         self.mailbox.closed = False  # an earlier activation's end closed it
         self.session = Session(config, state, store, self)
+        self.leaving = False  # memory, that is: nothing ends
 
     def standing(self) -> Status:
         """The session's status; its loop's restarts do not show in it."""
         return self.status if self.status is Status.STOPPING else self.state.status
 
     # -------------------------------------------------------------- accepting
+    def refusal(self) -> Exception | None:
+        """As of any place; what leaves memory still accepts."""
+        return None if self.leaving else super().refusal()
+
     def _accepted(self, envelope: Any) -> None:
         self.runtime.hub.emit(MailAccepted, session=self.address, run=self.state.run, envelope=envelope)
 
@@ -184,11 +193,30 @@ class SessionPlace(Place):
         life.ref = SessionRef(self.address, self.runtime)
         try:
             await self.session.run(life, lives.on_ready)
+        except LeaseLost as error:
+            self.lost(error)
         finally:
-            if self.asked is not None:
-                with trio.CancelScope(shield=True):
+            if self.asked is not None and not self.leaving:
+                with trio.CancelScope(shield=True), suppress(LeaseLost):
                     await self.session.close(final=not self.runtime.closing)
         return Stopped()
+
+    def lost(self, error: LeaseLost) -> None:
+        """Another process has the session now: nothing that runs here for it goes on."""
+        if not self.leaving:
+            log.warning("%s", error, extra={"address": self.address})
+            self.leave("another process took it over")
+
+    def leave(self, why: str) -> None:
+        """Leave memory: the session goes on elsewhere, or comes back."""
+        self.leaving = True
+        self.runtime.lives.request_stop(self, "now", why)
+
+    def can_leave(self) -> bool:
+        """Whether it rests, and nobody here looks at it closely."""
+        at_hand = self.children or self.watchers or self.done is not None or self.config.inbox is not None
+        ready = self.life is not None and self.life.ready and self.asked is None
+        return ready and not at_hand and self.session.resting and not self.session.answers.awaited
 
     def drain(self) -> bool:
         """Let the run in progress, or about to start, come to its end; there is nothing to let end at rest."""
@@ -215,6 +243,8 @@ class SessionPlace(Place):
         self.session.timers.close()
         self.session.answers.over(self.state.status, f"the session ended: {self.exit!r}")
         self.session.store.release(self.state)
+        if self.leaving and self.mailbox.unread_count():  # it came while it left
+            self.runtime.waking.woken(self.address)
 
     # -------------------------------------------------------------- the session's home
     def emit(self, kind: Callable[..., Any], /, **facts: Any) -> None:

@@ -49,7 +49,10 @@ class SessionRef(ActorRef):
     async def _here(self) -> Any:
         """Its place, brought into memory if it is only kept."""
         with suppress(UnknownRecipient):
-            return self._session()
+            here = self._session()
+            if not here.leaving:
+                return here
+            await here.wait()
         place: Any = await self._system().reach(self.address)
         if place.kind == "stored":
             raise place.why

@@ -158,11 +158,16 @@ class Succession:
         for event in (place.ready, place.done, place.halted):
             if event is not None:
                 event.set()
+        self._tell(place, exit)
+        if place.parent is None and place.escalates and isinstance(exit, Failed) and place.started:
+            self.root.escalate(exit.error)
+
+    def _tell(self, place: Place, exit: Exit) -> None:
+        if place.leaving:
+            return
         self.root.watches.ended(place, exit, restarting=False)
         if place.kind != "call":
             self.root.hub.ended(place.address, exit)
-        if place.parent is None and place.escalates and isinstance(exit, Failed) and place.started:
-            self.root.escalate(exit.error)
 
     def _take_out(self, place: Place, exit: Exit) -> None:
         """Free its name, and its seat beside its siblings."""

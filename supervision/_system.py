@@ -10,7 +10,7 @@ import outcome
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from actors._check import check_number, check_type
+from actors._check import check_number, check_type, check_whole
 from actors._errors import ConfigError, NotPermitted, leaves
 from actors._identity import current, host
 from actors._life import Life
@@ -189,6 +189,7 @@ class _Opening(AbstractAsyncContextManager[System]):
         self._root = root
         self._manager = trio.open_nursery()
         self._clock = trio.CancelScope(shield=True)
+        self._clock_of_rest = trio.CancelScope(shield=True)
         self._watch = LoopWatch()
 
     @enable_ki_protection
@@ -201,13 +202,19 @@ class _Opening(AbstractAsyncContextManager[System]):
         root.nursery.start_soon(self._run_clock, name=f"{root.name} (deadlines)")
         root.body_scope.__enter__()
         self._watch.start()
-        await root.waking.begin()
+        if root.store.durable:
+            await root.waking.begin()
+            root.nursery.start_soon(self._tend, name=f"{root.name} (stored sessions)")
         return System(root)
 
     @enable_ki_protection
     async def _run_clock(self) -> None:
         with self._clock:
             await self._root.deadlines.run()
+
+    async def _tend(self) -> None:
+        with self._clock_of_rest:
+            await self._root.resting.tend()
 
     @enable_ki_protection
     async def __aexit__(
@@ -219,6 +226,7 @@ class _Opening(AbstractAsyncContextManager[System]):
         interrupts = await self._stop()
         self._watch.stop()
         self._clock.cancel()
+        self._clock_of_rest.cancel()
         root.hub.close()
         root.over = True
         try:
@@ -282,6 +290,8 @@ def open_system(
     hard_deadline: float = 30.0,
     agents: Sequence[type[Agent]] = (),
     deps: Mapping[type[Agent], Callable[[], Any]] | None = None,
+    idle_timeout: float = 60.0,
+    max_live: int | None = None,
 ) -> AbstractAsyncContextManager[System]:
     """Open a system for the length of the block; leaving it stops everything in order.
 
@@ -297,6 +307,8 @@ def open_system(
         hard_deadline: Seconds a stop may take before what hangs is reported.
         agents: The classes whose stored sessions may come to life by themselves; `open` adds its own.
         deps: What makes the `deps` of sessions that come to life by themselves.
+        idle_timeout: Seconds after which a stored session that rests leaves memory; mail brings it back.
+        max_live: Stored sessions in memory at most; those that rest longest leave for others, and others wait.
 
     Raises:
         ConfigError: The store's name is none. Or this process is being started by another one, which wants the script's functions
@@ -310,4 +322,8 @@ def open_system(
         )
     check_type("open_system", "limits", limits, Limits | None, "Limits(...)")
     check_number("open_system", "hard_deadline", hard_deadline, 0, unit="seconds")
-    return _Opening(Root(name, resolve_store(store), limits, hard_deadline, agents, deps))
+    check_number("open_system", "idle_timeout", idle_timeout, 0, unit="seconds")
+    if max_live is not None:
+        check_whole("open_system", "max_live", max_live, 1)
+    how = {"agents": agents, "deps": deps, "idle_timeout": idle_timeout, "max_live": max_live}
+    return _Opening(Root(name, resolve_store(store), limits, hard_deadline, **how))  # type: ignore[arg-type]

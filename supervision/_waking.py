@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from actors._envelope import Priority, Receipt
-from actors._errors import ActorsError, ConfigError, MailboxFull, RecipientStopped
+from actors._errors import ActorsError, ConfigError, LeaseLost, MailboxFull, RecipientStopped, StoreError
 from actors._exit import Status, Stopped
 from actors._identity import Identity
 from actors.agent._agent import Agent
@@ -39,10 +39,18 @@ class Waking:
         self._root = root
         self._agents: dict[str, type[Agent]] = {}
         self._deps = deps
+        self._options: dict[str, Mapping[str, Any]] = {}  # what sessions were opened with here, for when they come back
         self._under_way: set[str] = set()
+        self._left_alone: set[str] = set()
+        self._told = ""
         self._doors = trio.CapacityLimiter(AT_ONCE)
         for agent in agents:
             self.register(agent)
+
+    def remember(self, session: str, options: Mapping[str, Any]) -> None:
+        """What a session was opened with holds when it comes back into memory, in this process."""
+        if options:
+            self._options[session] = options
 
     def register(self, agent: type[Agent]) -> None:
         """Run the sessions that are kept under this class's name. `ConfigError` if another class has that name here."""
@@ -56,10 +64,25 @@ class Waking:
 
     async def begin(self) -> None:
         """Take up what was left."""
-        store = self._root.store
-        store.watch(self.woken)
-        for session in await store.unfinished(self._agents):
-            self.woken(session)
+        self._root.store.watch(self.woken, self._lost)
+        await self.scan()
+
+    async def scan(self) -> None:
+        """Take up what has something to do and nobody holds: its process is gone."""
+        for session in await self._root.store.unfinished(self._agents):
+            if session not in self._root.router.places:
+                self.woken(session)
+
+    def _lost(self, session: str) -> None:
+        place = self._root.router.places.get(session)
+        if place is not None and place.kind == "session":
+            place.lost(LeaseLost(f"session {session} was taken over by another process"))
+
+    def trouble(self, error: StoreError) -> None:
+        """Tell that the store does not answer, once."""
+        if str(error) != self._told:
+            self._told = str(error)
+            log.error("%s", error)
 
     def woken(self, session: str) -> None:
         """Bring a session into memory, in a task of the system's."""
@@ -69,10 +92,11 @@ class Waking:
 
     async def _wake(self, session: str) -> None:
         try:
-            async with self._doors:
+            async with self._doors, self._root.resting.room():
                 place = await self.reach(session)
-            if place.kind == "stored":
-                log.warning("%s has mail and was not taken up: %s", session, place.why, extra={"address": session})
+            if place.kind == "stored" and session not in self._left_alone:
+                self._left_alone.add(session)
+                log.warning("%s is not taken up here: %s", session, place.why, extra={"address": session})
         except ActorsError as error:
             if not self._root.closing:
                 log.error("%s could not be taken up: %s", session, error, extra={"address": session})  # noqa: TRY400  # it is worded
@@ -91,10 +115,10 @@ class Waking:
             todo = f"write open_system(agents=[{found.agent}])"
             why = ConfigError(f"{address} is kept as a session of {found.agent}, which is not registered here; {todo}")
             return StoredPlace(self._root, address, why)
-        options = {"deps": self._deps[agent]()} if agent in self._deps else {}
+        options = {**({"deps": self._deps[agent]()} if agent in self._deps else {}), **self._options.get(address, {})}
         try:
             await self._root.open(agent, address, None, None, options)
-        except ConfigError as why:  # a class that cannot run as it is written; its mail is accepted all the same
+        except (ConfigError, LeaseLost) as why:  # it cannot run as it is written, or runs elsewhere; its mail is accepted
             return StoredPlace(self._root, address, why)
         return self._root.router.find(address)
 
@@ -105,7 +129,7 @@ class StoredPlace:
     kind = "stored"
     direct = False
 
-    def __init__(self, root: Any, address: str, why: ConfigError) -> None:
+    def __init__(self, root: Any, address: str, why: ActorsError) -> None:
         self._root = root
         self.address = address
         self.why = why

@@ -4,7 +4,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import trio
 from attrs import define, field
@@ -25,7 +25,7 @@ class Effects:
 class Clerk(Agent):
     """You keep books."""
 
-    model = ScriptedModel([])
+    model: ClassVar[ScriptedModel] = ScriptedModel([])
     deps: Effects
 
     async def _do(self, context: ToolContext) -> str:
@@ -50,7 +50,7 @@ class Clerk(Agent):
         return await self._do(context)
 
 
-def played(*script: Scripted) -> type[Agent]:
+def played(*script: Scripted) -> type[Clerk]:
     """A clerk whose model plays this script; its sessions are the same clerk's."""
     return type("Clerk", (Clerk,), {"model": ScriptedModel(script), "__doc__": "You keep books."})
 

@@ -31,7 +31,7 @@ NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter
     "stores": """
         supervision.SessionRef.export supervision.SessionRef.delete supervision.SessionRef.fork
         supervision.System.import_session
-        supervision.open_system(idle_timeout) supervision.open_system(max_live) supervision.open_system(retention)
+        supervision.open_system(retention)
     """,
     "agents writing to each other": """
         actors.Helper actors.Agent.helpers

@@ -172,6 +172,7 @@ supervision._report         what hangs, told to a person
 supervision._waits          who waits for whom
 supervision._opening        how a session is opened
 supervision._waking         which stored session comes into memory, and when
+supervision._resting        sessions that leave memory
 supervision._root           one nursery, one router
 supervision._portal         the way in for foreign threads
 supervision._system         the block that everything lives in

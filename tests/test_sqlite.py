@@ -165,7 +165,7 @@ async def test_mail_that_may_wake_a_session_that_is_not_here_is_told(path: str) 
     """A stranger's does not wake it, a person's does."""
     woken: list[str] = []
     async with opened(path) as store:
-        store.watch(woken.append)
+        store.watch(woken.append, woken.remove)
         state = State("s", "Clerk")
         await store.create(state)
         store.release(state)

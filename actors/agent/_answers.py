@@ -25,6 +25,11 @@ class Answers:
         self._runs: list[trio.lowlevel.Task] = []
         self._said = False  # this run has answered
 
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits for what it will say."""
+        return bool(self._asks or self._runs)
+
     async def to(self, seq: int) -> str:
         """The answer to the mail at `seq`. Raises `RunFailed` if its run ends without one."""
         entry = (seq, trio.lowlevel.current_task())

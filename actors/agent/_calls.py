@@ -62,6 +62,10 @@ class Home(Protocol):
         """A completion was committed: failures before it no longer count."""
         ...
 
+    def lost(self, error: LeaseLost) -> None:
+        """Somebody else has the session now: whatever runs for it here has to end, and keeps nothing."""
+        ...
+
     def spent(self, usage: Usage) -> None:
         """A request was made; those above the session may bound what their subtree spends."""
         ...
@@ -186,8 +190,9 @@ class Calls:
                         commit = Commit(calls=(row,), mail=(finished(self._state, row),), loop=False)
                         await self._store.commit(self._state, commit)
                     return row
-            except LeaseLost:
-                raise
+            except LeaseLost as error:
+                self._home.lost(error)
+                return None
             except StoreError as error:
                 log.error("the end of %s could not be kept yet: %s", call, error, extra={"address": self._state.id})  # noqa: TRY400
             await trio.sleep(AGAIN)

@@ -97,6 +97,10 @@ class Store(Protocol):
         """Hold on to the sessions that were taken, and take in what other processes did to them. Called several times a second."""
         ...
 
-    def watch(self, woken: Callable[[str], object]) -> None:
-        """Call `woken`, in trio's thread, with each session that is not in memory and was sent mail that may wake it."""
+    def watch(self, woken: Callable[[str], object], lost: Callable[[str], object]) -> None:
+        """Say what happens, in trio's thread.
+
+        `woken` is called with each session that is not in memory and was sent mail that may wake it; `lost` with each that is in
+        memory and that another owner has taken.
+        """
         ...

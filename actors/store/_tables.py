@@ -278,9 +278,10 @@ def unfinished(db: sqlite3.Connection, agents: Collection[str], lease: Lease) ->
 
 @frozen
 class Foreign:
-    """What other processes did: new mail of sessions that are held here, and sessions that nobody holds and mail may wake."""
+    """What other processes did: new mail of sessions here, which are still held here, and which nobody holds and mail may wake."""
 
     mail: Sequence[tuple[str, Sequence[Envelope]]]
+    held: Collection[str]
     woken: Sequence[str]
 
 
@@ -295,4 +296,4 @@ def foreign(db: sqlite3.Connection, here: Mapping[str, int], lease: Lease) -> Fo
         "SELECT s.id, s.holder, s.held_until FROM mailboxes m JOIN sessions s ON s.key = m.box"
         " WHERE m.wakes > m.mail_cursor AND s.status != 'stopped' AND s.holder IS NULL"
     )
-    return Foreign(found, [id for id, *held in waiting if lease.free(*held)])
+    return Foreign(found, {id for id, _, _ in rows}, [id for id, *held in waiting if lease.free(*held)])

@@ -108,5 +108,5 @@ class MemoryStore:
     async def tend(self) -> None:
         """Nothing: there are no other processes."""
 
-    def watch(self, woken: Callable[[str], object]) -> None:
+    def watch(self, woken: Callable[[str], object], lost: Callable[[str], object]) -> None:
         """Nothing: every session is in memory."""

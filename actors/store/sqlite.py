@@ -45,6 +45,7 @@ class SQLiteStore:
         self._boxes: dict[str, StoredMailbox] = {}
         self._keys: dict[str, int] = {}
         self._woken: Callable[[str], object] = lambda _session: None
+        self._lost: Callable[[str], object] = lambda _session: None
         self._writer: Writer | None = None
         self._connections: tuple[sqlite3.Connection, ...] = ()
         self._reading = trio.CapacityLimiter(1)
@@ -171,9 +172,9 @@ class SQLiteStore:
         """The sessions of these agents that may have something to do."""
         return await self._read(unfinished, agents, self._take())
 
-    def watch(self, woken: Callable[[str], object]) -> None:
-        """Call `woken` with a session that is not in memory and was sent mail that may wake it."""
-        self._woken = woken
+    def watch(self, woken: Callable[[str], object], lost: Callable[[str], object]) -> None:
+        """Call `woken` with a session that is not in memory and was sent mail that may wake it; `lost` with one that others took."""
+        self._woken, self._lost = woken, lost
 
     # -------------------------------------------------------------- other processes
     async def tend(self) -> None:
@@ -192,6 +193,8 @@ class SQLiteStore:
             box = self._boxes.get(session)
             for envelope in envelopes if box is not None else ():
                 box.deliver(envelope)  # type: ignore[union-attr]
+        for session in [each for each in self._states if each not in found.held]:
+            self._lost(session)
         for session in found.woken:
             if session not in self._states:
                 self._woken(session)
