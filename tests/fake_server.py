@@ -84,6 +84,7 @@ class FakeServer:
         self.url = ""  # for the SDK's setting
         self.bodies: list[dict[str, Any]] = []
         self.broken: list[str] = []  # the rules that transcripts broke
+        self.asked = AsyncValue(0)  # requests
         self.streaming = AsyncValue(0)  # streams begun
         self.aborted = AsyncValue(0)  # streams whose client went away
         self.sent = AsyncValue(0)  # chunks sent, of all streams
@@ -106,6 +107,7 @@ class FakeServer:
         """Answer one request."""
         body = json.loads(await request.body())
         self.bodies.append(body)
+        self.asked.value += 1
         if self._key is not None and self.wire.key(request) != self._key:
             return self._error(401, "this key opens nothing", "invalid_api_key")
         rule = self.wire.broken({**request.path_params, **body} if isinstance(body, dict) else body)

@@ -40,7 +40,8 @@ def worded(model: str, error: Exception) -> ModelError:
         retryable = (status in _TRY_AGAIN or status >= 500) and code != _SPENT
     else:
         retryable = facts.get("type") not in _OURS
-    reason = str(facts.get("message") or facts.get("detail") or getattr(error, "message", None) or error).rstrip(".")
+    told = facts.get("message") or facts.get("detail") or getattr(error, "message", None) or getattr(error, "error", None)
+    reason = str(told or error).rstrip(".")
     cause = str(error.__cause__ or "") or type(error.__cause__).__name__
     if error.__cause__ is not None and cause not in reason:
         reason = f"{reason[:_WORDS_OF_A_REASON]}: {cause}"

@@ -9,7 +9,9 @@ from hashlib import sha256
 from typing import Any
 
 from attrs import define, field
+from fake_chat import bearer
 from fake_server import Answer, Json, Wire, pieces, sse
+from starlette.requests import Request
 
 _ID, _NAME = re.compile(r"[a-zA-Z0-9_-]+\Z"), re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 _KNOWN = {
@@ -227,7 +229,9 @@ def refusal(status: int, message: str, code: str | None) -> Json:
     return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}
 
 
-ANTHROPIC = Wire(
-    "/v1/messages", broken_rule, chunks, refusal, lambda request: request.headers.get("x-api-key"),
-    lambda message: sse(refusal(529, message, None), "error"),
-)  # fmt: skip
+def _key(request: Request) -> str | None:
+    """In either header: the SDK has moved from the first to the second."""
+    return request.headers.get("x-api-key") or bearer(request)
+
+
+ANTHROPIC = Wire("/v1/messages", broken_rule, chunks, refusal, _key, lambda message: sse(refusal(529, message, None), "error"))

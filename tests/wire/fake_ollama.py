@@ -65,7 +65,7 @@ def _messages(messages: Sequence[Json]) -> Iterator[str]:
         if role not in _MAY_FOLLOW or before not in _MAY_FOLLOW[role] or (called and role != "tool"):
             yield f"{place}: a {role} message does not stand behind {before}; open calls: {called}"
             return
-        if not isinstance(message.get("content"), str):
+        if not isinstance(message.get("content", ""), str):  # the SDK leaves out what is empty
             yield f"{place}: content is a string"
         if role == "tool" and called[:1] != [message.get("tool_name")]:
             yield f"{place}: the result of {message.get('tool_name')}, where {called[:1]} is due"
@@ -78,7 +78,7 @@ def _messages(messages: Sequence[Json]) -> Iterator[str]:
             if not isinstance(function.get("arguments"), dict) or not function.get("name"):
                 yield f"{place}: a call has a name and an object as arguments: {call!r}"
             called.append(str(function.get("name")))
-        if role == "assistant" and not called and not message["content"].strip():
+        if role == "assistant" and not called and not message.get("content", "").strip():
             yield f"{place}: says nothing"
         before = "calls" if called and role == "assistant" else role
     if called or before not in {"user", "tool"}:

@@ -1,6 +1,7 @@
 """Every provider that there is: its model, its fake server, and the settings that lead to it."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from attrs import frozen
 from fake_anthropic import ANTHROPIC
@@ -33,6 +34,10 @@ class Provider:
         """A model of it, as a user gets it."""
         return resolve_model(self.name)
 
+    def options_for(self, scene: str) -> dict[str, Any]:
+        """What a session needs to be told in a scene of this name."""
+        return {"model_options": self.options} if scene == "thinking" else {}
+
     def __str__(self) -> str:
         return self.name.partition(":")[0]
 
@@ -41,7 +46,9 @@ THINKING = {"thinking": {"type": "enabled", "budget_tokens": 2000}}
 PROVIDERS = (
     Provider("openai:gpt-5.2", CHAT, "OPENAI_BASE_URL", "OPENAI_API_KEY", "openai"),
     Provider("openai-responses:gpt-5.2", RESPONSES, "OPENAI_BASE_URL", "OPENAI_API_KEY", "openai"),
-    Provider("anthropic:claude-opus-4-5", ANTHROPIC, "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "anthropic", options=THINKING),
+    Provider(
+        "anthropic:claude-sonnet-4-6", ANTHROPIC, "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "anthropic", options=THINKING
+    ),
     Provider("google:gemini-3-pro", GEMINI, "GOOGLE_GEMINI_BASE_URL", "GOOGLE_API_KEY", "google.genai"),
     Provider("mistral:magistral-medium", MISTRAL, "MISTRAL_BASE_URL", "MISTRAL_API_KEY", "openai"),
     Provider("ollama:qwen3", OLLAMA, "OLLAMA_HOST", None, "ollama", retries=False),
