@@ -67,11 +67,12 @@ class AtLeast:
 
 @frozen
 class AtMost:
-    """`row` costs at most `limit`: times what `of` costs, or in the scenario's unit where there is no `of`."""
+    """`row` costs at most `limit`: times what `of` costs, or where there is no `of` in `unit`, else in the scenario's."""
 
     limit: float
     of: str | None = None
     row: str = "ours"
+    unit: Unit | None = None
 
 
 Budget = AtLeast | AtMost
