@@ -41,7 +41,7 @@ def promise(budget: Budget, unit: Unit) -> str:
         case AtLeast(times, than, row):
             return f"{row}: at least {times:g} x as fast as {than}"
         case AtMost(limit, None, row):
-            return f"{row}: at most {limit:g} {budget.unit or unit}"
+            return f"{row}: at most {limit:g} {unit}"
         case AtMost(limit, of, row):
             return f"{row}: at most {limit:g} x the cost of {of}"
 
@@ -58,7 +58,7 @@ def judge(budget: Budget, samples: Samples, unit: Unit) -> Verdict:
             value, suffix, kept = median(values), " x", median(values) >= times
         case AtMost(limit, None, row):
             values = list(samples[row])
-            value, suffix, kept = median(values), f" {budget.unit or unit}", median(values) <= limit
+            value, suffix, kept = median(values), f" {unit}", median(values) <= limit
         case AtMost(limit, of, row):
             values = ratios(samples[row], samples[of or ""])
             value, suffix, kept = median(values), " x", median(values) <= limit

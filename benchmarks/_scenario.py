@@ -67,12 +67,11 @@ class AtLeast:
 
 @frozen
 class AtMost:
-    """`row` costs at most `limit`: times what `of` costs, or where there is no `of` in `unit`, else in the scenario's."""
+    """`row` costs at most `limit`: times what `of` costs, or in the scenario's unit where there is no `of`."""
 
     limit: float
     of: str | None = None
     row: str = "ours"
-    unit: Unit | None = None
 
 
 Budget = AtLeast | AtMost

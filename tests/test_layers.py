@@ -98,6 +98,14 @@ actors.store._change        a commit, as rows
 actors.store._writer        one thread, one transaction for all that waits
 actors.store._box           what is unread, as the rows have it
 actors.store.sqlite         in a file, on one machine
+actors.store._pg_connection  psycopg on trio
+actors.store._pg_trouble    what PostgreSQL could not do, in words
+actors.store._pg_pool       transactions that outlive the loss of a server
+actors.store._pg_schema     its tables
+actors.store._pg_post       mail accepted into its rows
+actors.store._pg_tables     what is done to its tables
+actors.store._pg_watch      leases, wake-ups, and what nobody holds
+actors.store.postgres       in a database, for many machines
 actors.store._resolve       from `sqlite:///path` to a store
 actors.tools                functions a model may call
 actors.tools._value         what a tool returned, as JSON
@@ -208,6 +216,7 @@ OUTSIDE = {  # which package may be imported where; the rest of the world nowher
     "trio_util": ("actors", "supervision"),
     "outcome": ("actors", "supervision"),
     "pytest": ("actors._pytest_plugin",),
+    "psycopg": ("actors.store._pg_connection", "actors.store._pg_pool", "actors.store._pg_trouble", "actors.store._pg_watch"),
     "rich": ("supervision.terminal",),
 }
 EMPTY = {"actors.agent", "actors.store", "actors.tools", "supervision.terminal"}  # packages without a face of their own

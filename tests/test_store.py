@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from postgres_server import empty
 from storms import SlowStore
 from transcripts import answers, asks, mail, says, user
 
@@ -37,11 +38,13 @@ from actors.agent._record import Commit, Draft, State
 from actors.agent._settle import ended
 from actors.models._items import Placeholder, Result
 from actors.store.memory import MemoryStore
+from actors.store.postgres import PostgresStore
 from actors.store.sqlite import SQLiteStore
 
 STORES: dict[str, Callable[[Path], Store]] = {
     "memory": lambda _folder: MemoryStore(),
     "a slow one": lambda _folder: SlowStore(0.001),
+    "postgres": lambda _folder: PostgresStore(empty()),
     "sqlite": lambda folder: SQLiteStore(str(folder / "sessions.db")),
 }
 ROW = CallRecord("call_1", "look", {"at": "a"}, "started", run=1)

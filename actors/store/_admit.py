@@ -79,12 +79,13 @@ class Letter:
 
 @frozen
 class Accepted:
-    """What became of a letter: its receipt, its envelope unless it was there before, and whether it may wake its recipient."""
+    """What became of a letter: its receipt; its envelope unless it was there before, whether it may wake its recipient, and its box."""
 
     to: str
     receipt: Receipt
     envelope: Envelope | None = None
     wakes: bool = False
+    box: int = 0
 
 
 @define
@@ -159,7 +160,7 @@ def kept(to: Recipient, letter: Letter, *, wakes: bool) -> Accepted:
     draft, seq = letter.draft, to.last + 1
     key = minted(to.box, seq) if draft.id is None else draft.id
     envelope = Envelope(key, seq, draft.sender, draft.priority, draft.hops, letter.sent, draft.trace, draft.body)
-    return Accepted(draft.to, Receipt(key, seq, False, draft.priority), envelope, wakes)
+    return Accepted(draft.to, Receipt(key, seq, False, draft.priority), envelope, wakes, to.box)
 
 
 def may_wake(to: Recipient, draft: Draft, relation: str) -> bool:
