@@ -18,6 +18,7 @@ from actors._life import Life
 from actors._limits import Limits
 from actors._ref import ActorRef, check_thread, waiting
 from actors._scheduled import chances
+from actors.models._gate import Providers
 from actors.store._api import Store
 
 from ._dead import DeadLetter, DeadLetters
@@ -54,6 +55,7 @@ class Root:
         deps: Deps | None = None,
         idle_timeout: float = 60.0,
         max_live: int | None = None,
+        providers: Providers | None = None,
     ) -> None:
         self.name = name
         self.hard_deadline = hard_deadline
@@ -63,6 +65,7 @@ class Root:
         self.deadlines = Deadlines()
         self.waits = Waits()
         self.spending = Spending(limits)
+        self.providers = providers or Providers(None, None)
         self.router = Router()
         self.hub = Hub()
         self.lives = Lives(self)

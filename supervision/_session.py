@@ -43,6 +43,7 @@ from actors.agent._control import attached
 from actors.agent._record import State, TimerRow
 from actors.agent._session import Session
 from actors.events import MailAccepted, Refused
+from actors.models._api import Model
 from actors.models._blocks import Usage
 from actors.store._api import Store
 
@@ -280,6 +281,10 @@ class SessionPlace(Place):
     def spent(self, usage: Usage) -> None:
         """A request was made."""
         self.runtime.spending.add(self, usage)
+
+    def shared(self, model: Model) -> Model:
+        """The model behind its provider's gate."""
+        return self.runtime.providers.shared(model)  # type: ignore[no-any-return]
 
     async def host_mail(self, text: str) -> int:
         """Accept what the host's inbox held."""

@@ -18,6 +18,8 @@ from actors._limits import Limits
 from actors._ref import ActorRef, here
 from actors.agent._agent import Agent
 from actors.events import AnyEvent
+from actors.models._api import Price
+from actors.models._gate import ProviderLimits, Providers
 from actors.store._api import SessionSummary, Store
 from actors.store._resolve import resolve_store
 from actors.tools._worker import importing_main
@@ -290,6 +292,8 @@ def open_system(
     hard_deadline: float = 30.0,
     agents: Sequence[type[Agent]] = (),
     deps: Mapping[type[Agent], Callable[[], Any]] | None = None,
+    providers: Mapping[str, ProviderLimits] | None = None,
+    prices: Mapping[str, Price] | None = None,
     idle_timeout: float = 60.0,
     max_live: int | None = None,
 ) -> AbstractAsyncContextManager[System]:
@@ -307,11 +311,13 @@ def open_system(
         hard_deadline: Seconds a stop may take before what hangs is reported.
         agents: The classes whose stored sessions may come to life by themselves; `open` adds its own.
         deps: What makes the `deps` of sessions that come to life by themselves.
+        providers: How often its sessions together may ask a provider, by the first part of a model's name.
+        prices: What the tokens of a model cost, by its whole name; the cost is on its usage and counts for `max_cost`.
         idle_timeout: Seconds after which a stored session that rests leaves memory; mail brings it back.
         max_live: Stored sessions in memory at most; those that rest longest leave for others, and others wait.
 
     Raises:
-        ConfigError: The store's name is none. Or this process is being started by another one, which wants the script's functions
+        ConfigError: The store's name is none, or a bound or a price is not one. Or this process is being started by another one, which wants the script's functions
             and not what the script does.
         StoreError: On entering: the store cannot be opened; the text says what to do.
     """
@@ -326,4 +332,5 @@ def open_system(
     if max_live is not None:
         check_whole("open_system", "max_live", max_live, 1)
     how = {"agents": agents, "deps": deps, "idle_timeout": idle_timeout, "max_live": max_live}
-    return _Opening(Root(name, resolve_store(store), limits, hard_deadline, **how))  # type: ignore[arg-type]
+    shared = Providers(providers, prices)
+    return _Opening(Root(name, resolve_store(store), limits, hard_deadline, providers=shared, **how))  # type: ignore[arg-type]

@@ -24,10 +24,6 @@ STUBS = {
     "supervision": API / "supervision" / "__init__.pyi",
 }
 NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter)`
-    "calls, interrupts and providers whole": """
-        actors.models.ProviderLimits
-        supervision.open_system(providers) supervision.open_system(prices)
-    """,
     "stores": """
         supervision.SessionRef.export supervision.SessionRef.delete supervision.SessionRef.fork
         supervision.System.import_session

@@ -16,6 +16,7 @@ from actors import events
 from actors._errors import LeaseLost, StoreError
 from actors._life import Life
 from actors._outcome import Outcome
+from actors.models._api import Model
 from actors.models._blocks import ToolCall, Usage
 from actors.store._api import Store
 from actors.tools._call import execute, in_thread, unknown
@@ -68,6 +69,10 @@ class Home(Protocol):
 
     def spent(self, usage: Usage) -> None:
         """A request was made; those above the session may bound what their subtree spends."""
+        ...
+
+    def shared(self, model: Model) -> Model:
+        """The model, asked as often as the system may ask its provider, its usage with its cost."""
         ...
 
     async def host_mail(self, text: str) -> int:

@@ -74,7 +74,7 @@ class Session:
             self.handlers.takes,
         )
         self.calls = Calls(config, state, store, self.turn, home, self._emit)
-        self._asking = Asking(config.models, self.box, self._emit)
+        self._asking = Asking([home.shared(model) for model in config.models], self.box, self._emit)
         self._requests = Requests(config, state, home, self._emit)
         self.timers = Timers(state, store, home)
         self._effects = Effects()

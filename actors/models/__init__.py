@@ -2,6 +2,7 @@
 
 from ._api import Capabilities, Model, Price, Request, ToolSchema
 from ._blocks import Completion, ModelEvent, Text, TextDelta, Thinking, ThinkingDelta, ToolCall, Usage
+from ._gate import ProviderLimits
 from ._resolve import resolve_model
 from .scripted import Said, Scripted, ScriptedModel, call, calls, fail, raw_call, say, slow
 
@@ -11,6 +12,7 @@ __all__ = [
     "Model",
     "ModelEvent",
     "Price",
+    "ProviderLimits",
     "Request",
     "Said",
     "Scripted",
