@@ -7,7 +7,7 @@ and survives every restart of the actor behind it, because it leads to the addre
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
@@ -194,8 +194,10 @@ class ActorRef:
 
     async def _reached(self) -> Place:
         """As `_place`; what is only kept in a store is brought into memory."""
-        with suppress(UnknownRecipient):
+        try:
             return self._place()
+        except UnknownRecipient:
+            pass  # so that what follows is no part of its handling
         place: Place = await self._system().reach(self._address)
         return place
 

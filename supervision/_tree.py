@@ -111,12 +111,12 @@ def snapshot(root: Any) -> Tree:
 
 def idle(root: Any) -> bool:
     """Whether nothing is handled, unread or running."""
-    return all(_at_rest(place) for place in root.router.places.values())
+    return not root.waking.busy and all(_at_rest(place) for place in root.router.places.values())
 
 
 def tells(root: Any) -> bool:
     """Whether whatever is not at rest now shows an event when it is: sessions and their calls do, plain actors do not."""
-    return all(_at_rest(place) or _tells(place) for place in root.router.places.values())
+    return not root.waking.busy and all(_at_rest(place) or _tells(place) for place in root.router.places.values())
 
 
 def _tells(place: Any) -> bool:

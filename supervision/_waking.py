@@ -62,6 +62,11 @@ class Waking:
             )
         self._agents[agent.__name__] = agent
 
+    @property
+    def busy(self) -> bool:
+        """Whether sessions are being brought into memory."""
+        return bool(self._under_way)
+
     async def begin(self) -> None:
         """Take up what was left."""
         self._root.store.watch(self.woken, self._lost)

@@ -29,50 +29,87 @@ def _recipient(db: sqlite3.Connection, to: str) -> Recipient:
     return Recipient(key, to, parent, limits_of(limits), *rest)
 
 
+class Intake:
+    """The letters of one transaction: accepted one by one, written all at once.
+
+    What they need to know of their recipients is read once. Whatever else the transaction does has to `flush` first.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._to: dict[str, Recipient] = {}
+        self._rows: list[tuple[object, ...]] = []
+        self._ids: dict[tuple[int, str, str], tuple[int, int, bytes | None]] = {}
+        self._woken: dict[str, int] = {}  # up to which seq each recipient has mail that may wake it
+
+    def accept(self, letter: Letter) -> Accepted:
+        """Accept or refuse, all checks in order."""
+        draft = letter.draft
+        to = self._to.get(draft.to) or _recipient(self._db, draft.to)
+        if draft.id is not None and (known := self._known(to, letter)) is not None:
+            return Accepted(draft.to, known)
+        check_hops(to, letter)
+        kind = letter.kind
+        if not letter.always and to.full_perhaps():
+            self.flush()
+            merged = without_room(to, letter, _unread(self._db, to))
+            if isinstance(merged, Receipt):
+                return Accepted(draft.to, merged)
+            kind |= merged
+        return self._keep(to, letter, kind)
+
+    def _known(self, to: Recipient, letter: Letter) -> Receipt | None:
+        id = letter.draft.id
+        found = self._ids.get((to.box, letter.sender, id or ""))
+        if found is None:
+            row = self._db.execute(
+                "SELECT at, kind, digest FROM mail WHERE at >> 32 = ? AND sender = ? AND id = ? AND id IS NOT NULL",
+                (to.box, letter.sender, id),
+            ).fetchone()
+            if row is None:
+                return None
+            found = (row[0] - (to.box << HALF), row[1], row[2])
+        return again(to, letter, *found)
+
+    def _keep(self, to: Recipient, letter: Letter, kind: int) -> Accepted:
+        draft = letter.draft
+        accepted = kept(to, letter, wakes=_wakes(self._db, to, draft))
+        seq = accepted.receipt.seq
+        self._rows.append(
+            ((to.box << HALF) + seq, kind, draft.id, letter.sender, draft.hops, letter.sent, draft.trace, letter.digest, letter.body, CODEC)
+        )  # fmt: skip
+        if draft.id is not None:
+            self._ids[to.box, letter.sender, draft.id] = (seq, kind, letter.digest)
+        self._to[to.id] = to
+        to.last = seq
+        to.control = seq if kind & ORDER else to.control
+        if accepted.wakes:
+            self._woken[to.id] = seq
+        return accepted
+
+    def flush(self) -> None:
+        """Write what was accepted. What fails now is lost with the whole transaction."""
+        self._db.executemany("INSERT INTO mail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
+        self._db.executemany(
+            "UPDATE mailboxes SET last = ?, control = ?, wakes = max(wakes, ?) WHERE box = ?",
+            [(to.last, to.control, self._woken.get(id, 0), to.box) for id, to in self._to.items()],
+        )
+        for kept_aside in (self._rows, self._ids, self._to, self._woken):
+            kept_aside.clear()
+
+
 def accept(db: sqlite3.Connection, letter: Letter) -> Accepted:
-    """Accept or refuse, all checks in order."""
-    draft = letter.draft
-    to = _recipient(db, draft.to)
-    if draft.id is not None and (known := _known(db, to, letter)) is not None:
-        return Accepted(draft.to, known)
-    check_hops(to, letter)
-    kind = letter.kind
-    if not letter.always and to.full_perhaps():
-        merged = without_room(to, letter, _unread(db, to))
-        if isinstance(merged, Receipt):
-            return Accepted(draft.to, merged)
-        kind |= merged
-    return _keep(db, to, letter, kind)
-
-
-def _known(db: sqlite3.Connection, to: Recipient, letter: Letter) -> Receipt | None:
-    row = db.execute(
-        "SELECT at, kind, digest FROM mail WHERE at >> 32 = ? AND sender = ? AND id = ? AND id IS NOT NULL",
-        (to.box, letter.sender, letter.draft.id),
-    ).fetchone()
-    return None if row is None else again(to, letter, row[0] - (to.box << HALF), row[1], row[2])
+    """One letter, written at once."""
+    intake = Intake(db)
+    accepted = intake.accept(letter)
+    intake.flush()
+    return accepted
 
 
 def _unread(db: sqlite3.Connection, to: Recipient) -> list[tuple[int, int, str, str]]:
     low, base = min(to.mail_cursor, to.control_cursor), to.box << HALF
     rows = db.execute("SELECT at - ?1, kind, sender, body FROM mail WHERE at > ?1 + ?2 AND at <= ?1 + ?3", (base, low, to.last))
     return rows.fetchall()
-
-
-def _keep(db: sqlite3.Connection, to: Recipient, letter: Letter, kind: int) -> Accepted:
-    draft = letter.draft
-    accepted = kept(to, letter, wakes=_wakes(db, to, draft))
-    seq = accepted.receipt.seq
-    db.execute(
-        "INSERT INTO mail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        ((to.box << HALF) + seq, kind, draft.id, letter.sender, draft.hops, letter.sent, draft.trace, letter.digest, letter.body, CODEC),
-    )  # fmt: skip
-    db.execute(
-        "UPDATE mailboxes SET last = ?1, control = CASE ?2 WHEN 0 THEN control ELSE ?1 END, wakes = CASE ?3 WHEN 0 THEN wakes ELSE ?1 END"
-        " WHERE box = ?4",
-        (seq, kind & ORDER, int(accepted.wakes), to.box),
-    )
-    return accepted
 
 
 def _wakes(db: sqlite3.Connection, to: Recipient, draft: Draft) -> bool:

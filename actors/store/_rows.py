@@ -10,6 +10,8 @@ Rows carry the number of this form (`CODEC`); a reader that does not know a numb
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NewType, get_type_hints
 
 import attrs
@@ -18,7 +20,7 @@ import msgspec
 from attrs import evolve, fields, frozen
 
 from actors._codec import ACTIONS, SENDERS, read_body, read_envelope, unstructure_body, write_envelope
-from actors._envelope import Action, Envelope, Sender, ToolCallFinished
+from actors._envelope import Action, Envelope, Sender, ToolCallFinished, UserMessage
 from actors._errors import StoreError
 from actors._limits import Limits
 from actors._outcome import Outcome
@@ -279,6 +281,9 @@ def read_limits(text: str) -> Limits:
 # ------------------------------------------------------------------ mail
 def write_body(body: Any, outcomes: Mapping[str, Outcome | None]) -> str:
     """The body of an envelope as JSON. Raises `CodecError` for one that has none."""
+    if type(body) is UserMessage and not body.media and type(body.text) is str:
+        with suppress(UnicodeError):  # most mail by far; what has no JSON is worded below
+            return msgspec.json.encode({"type": "user_message", "text": body.text, "media": []}).decode()
     if isinstance(body, ToolCallFinished) and outcomes.get(body.call) == body.outcome:
         return msgspec.json.encode({"type": "tool_call_finished", "call": body.call, "tool": body.tool}).decode()
     return msgspec.json.encode(unstructure_body(body)).decode()
@@ -298,6 +303,7 @@ def body_from(text: str, outcomes: Mapping[str, Outcome | None], what: str) -> A
         raise StoreError(f"the store holds {what} that this version cannot read: {error}; register its class first") from None
 
 
+@lru_cache(maxsize=1024)
 def dump_sender(sender: Sender) -> str:
     """A sender as JSON, equal for equal ones."""
     return dump(sender, Sender)

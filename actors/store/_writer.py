@@ -5,7 +5,8 @@ Theory
 
 A durable commit costs a flush of the disk, whatever is in it. So the thread takes everything that waits, runs each job
 under a savepoint of its own, commits once, and wakes everybody: one waiter costs what one flush does, two hundred hardly
-more. A job that fails is rolled back alone; where the commit itself fails, everything of the batch does.
+more. A job that fails is rolled back alone; where the commit itself fails, everything of the batch does. Letters need no
+savepoint: they are refused before anything is written, and written together.
 
 What follows from a job in memory (`then`) is done in trio's thread, in the order of the transaction and before anybody is
 woken: mail reaches a mailbox in the order of its seqs, and no task sees a commit on disk that memory does not have.
@@ -30,6 +31,8 @@ from trio.lowlevel import enable_ki_protection
 from actors._errors import StoreError
 from actors._waiters import wait
 
+from ._admit import Accepted, Letter
+from ._post import Intake
 from ._trouble import trouble
 
 T = TypeVar("T")
@@ -39,10 +42,11 @@ MOST = 256  # jobs in one transaction: it bounds how long a commit can take
 
 @define(eq=False)
 class _Job:
-    work: Work
+    work: Callable[[Any], Any]
     then: Callable[[Any], Any] | None
     task: trio.lowlevel.Task | None
     result: Any = field(default=None)
+    light: bool = False
 
 
 class Writer:
@@ -62,14 +66,21 @@ class Writer:
 
     # -------------------------------------------------------------- in trio's thread
     @enable_ki_protection
+    async def take_in(self, letter: Letter, then: Callable[[Accepted], Any]) -> Any:
+        """As `do`: accept a letter."""
+        return await self._wait(_Job(lambda intake: intake.accept(letter), then, trio.lowlevel.current_task(), light=True))
+
+    @enable_ki_protection
     async def do(self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], Any] | None = None) -> Any:
         """Run `work` in a transaction; what `then` makes of its result, or the result, once it is durable.
 
         Cancelled meanwhile, it is done all the same. Raises what `work` raises, and `StoreError` for what SQLite could not do.
         """
+        return await self._wait(_Job(work, then, trio.lowlevel.current_task()))
+
+    async def _wait(self, job: _Job) -> Any:
         if self._over:
             raise StoreError(f"the store {self._path} is closed; use it inside the block of its system")
-        job = _Job(work, then, trio.lowlevel.current_task())
         self._jobs.put(job)
 
         def leave() -> None:
@@ -126,8 +137,10 @@ class Writer:
             [version] = db.execute("PRAGMA data_version").fetchone()
             if version != self._version:
                 batch.insert(0, _Job(*self._foreign, None))
+            intake = Intake(db)
             for job in batch:
-                job.result = self._alone(job.work)
+                job.result = self._taken_in(job.work, intake) if job.light else self._alone(job.work, intake)
+            intake.flush()
             db.execute("COMMIT")
             self.commits += 1
             self._version = version
@@ -138,9 +151,17 @@ class Writer:
                     job.result = outcome.Error(type(failed)(*failed.args))
             self._roll_back()
 
-    def _alone(self, work: Work) -> Any:
+    @staticmethod
+    def _taken_in(work: Callable[[Intake], Any], intake: Intake) -> Any:
+        result = outcome.capture(work, intake)
+        if isinstance(result, outcome.Error) and isinstance(result.error, sqlite3.Error):
+            raise result.error
+        return result
+
+    def _alone(self, work: Work, intake: Intake) -> Any:
         """Run one job under its savepoint. Raises `sqlite3.Error` where the whole transaction is lost."""
         db = self._db
+        intake.flush()
         db.execute("SAVEPOINT job")
         result: Any = outcome.capture(work, db)
         if isinstance(result, outcome.Error):

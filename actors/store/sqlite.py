@@ -22,7 +22,6 @@ from ._api import SessionSummary
 from ._box import StoredMailbox
 from ._change import changed
 from ._holder import LEASE, new_holder
-from ._post import accept
 from ._schema import connect, connect_to_read
 from ._tables import Claim, Foreign, Lease, claim, commit, create, foreign, history, let_go, renew, summaries, unfinished
 from ._trouble import trouble
@@ -229,7 +228,7 @@ class SQLiteStore:
             self._deliver([accepted])
             return accepted.receipt
 
-        receipt: Receipt = await self._open().do(lambda db: accept(db, letter), kept)
+        receipt: Receipt = await self._open().take_in(letter, kept)
         return receipt
 
     def _deliver(self, accepted: Sequence[Accepted]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from attrs import define, field
+from attrs import define, field, fields
 from village import SESSIONS, lines
 
 from actors.models._transcript import Validator
@@ -26,6 +26,11 @@ class Report:
     orphaned: int = 0  # calls that a kill cut off and that may not run twice
     again: int = 0  # calls that were started more than once, under one key
     wrong: list[str] = field(factory=list)
+
+    def add(self, other: "Report") -> None:
+        """Take over what was found elsewhere."""
+        for each in fields(Report):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def hold(self, holds: bool, what: str) -> None:
         """Note what does not hold."""

@@ -18,12 +18,13 @@ from typing import Any
 
 import trio
 from attrs import asdict, evolve
-from auditor import audit
+from auditor import Report, audit
 from village import live
 
 from actors.store import _schema, sqlite
 
 PLENTY = 1_000_000
+MOST = 100  # kills of one village: what it has behind it is read at each start
 
 
 def die() -> None:
@@ -134,13 +135,23 @@ def main() -> None:
     folder, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     if sys.argv[4:]:
         broken()
+    whole = Report()
+    for first in range(0, kills, MOST):
+        place = folder / f"village-{first}"
+        place.mkdir()
+        whole.add(village(place, range(first, min(kills, first + MOST)), seed + first))
+    print(json.dumps(asdict(whole)))  # noqa: T201
+
+
+def village(folder: Path, kills: range, seed: int) -> Report:
+    """Kill one again and again; its report."""
     random = Random(seed)
-    for number in range(kills):
+    for number in kills:
         kill_once(folder, random, number)
     _, status = os.waitpid(fork(one_life, folder, seed, 0), 0)
     report = audit(folder / "village.db", folder / "diary")
     report.hold(status == 0, f"the last life did not come to rest: status {status}")
-    print(json.dumps(asdict(report)))  # noqa: T201
+    return report
 
 
 if __name__ == "__main__":
