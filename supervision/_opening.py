@@ -23,6 +23,7 @@ from actors._exit import Status, Stopped
 from actors.agent._agent import Agent, check_options, configure
 from actors.agent._record import Commit, State
 from actors.store._api import SessionSummary
+from actors.store._copy import Copy
 
 from ._place import Place
 from ._session import SessionPlace, check_session_id
@@ -38,9 +39,10 @@ class Opener:
         self._names = count(1).__next__
 
     async def open(
-        self, agent: type[Agent], session: str | None, owner: str | None, parent: str | None, options: Mapping[str, Any]
-    ) -> SessionRef:
-        """`System.open`."""
+        self, agent: type[Agent], session: str | None, owner: str | None, parent: str | None, options: Mapping[str, Any],
+        copy: Copy | None = None,
+    ) -> SessionRef:  # fmt: skip
+        """`System.open`; with a `copy`, a new session that begins as that."""
         given: object = agent
         if not (isinstance(given, type) and issubclass(given, Agent)):
             raise ConfigError(f"open takes an Agent class, not {agent!r}; spawn starts plain actors")
@@ -50,19 +52,21 @@ class Opener:
         while id in self._under_way:
             await self._under_way[id].wait()
         place = self._root.router.places.get(id)
-        if place is not None:
+        if place is not None and copy is None:
             _check_live(place, agent)
             return SessionRef(id, self._root)
+        if copy is not None and (place is not None or await self._root.store.find(id) is not None):
+            raise ConfigError(f"there is a session {id} already; give the copy another id, session=...")
         done = self._under_way[id] = trio.Event()
         try:
-            await self._begin(agent, id, owner, parent, options)
+            await self._begin(agent, id, owner, parent, options, copy)
         finally:
             del self._under_way[id]
             done.set()
         return SessionRef(id, self._root)
 
     async def _begin(
-        self, agent: type[Agent], id: str, owner: str | None, parent: str | None, options: Mapping[str, Any]
+        self, agent: type[Agent], id: str, owner: str | None, parent: str | None, options: Mapping[str, Any], copy: Copy | None
     ) -> None:
         config = configure(agent, options, self._root.limits)
         self._root.waking.register(agent)
@@ -71,6 +75,8 @@ class Opener:
         with ExitStack() as stack:
             stack.callback(self._root.store.release, state)
             self._root.admit_new()
+            if copy is not None:
+                await self._root.store.commit(state, copy.commit(id))
             if state.limits != config.limits:
                 await self._root.store.commit(state, Commit(limits=config.limits, loop=False))
                 self._root.admit_new()

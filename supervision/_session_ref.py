@@ -26,6 +26,7 @@ from actors._ref import ActorRef, StopMode, waiting
 from actors.agent._record import SessionRecord
 from actors.agent._shape import MisshapenError, Shape
 from actors.agent._timers import timer
+from actors.store._copy import copied, write
 
 from ._stream import Events, RunStream, session_events
 
@@ -214,3 +215,27 @@ class SessionRef(ActorRef):
         await trio.lowlevel.checkpoint()
         record: SessionRecord = (await self._here()).state.record(last)
         return record
+
+    # -------------------------------------------------------------- copies
+    async def export(self) -> str:
+        """The session as JSON, for `System.import_session`: transcript and ledger, not its unread mail and timers.
+
+        Raises `CodecError` if it holds mail of a class that has no JSON.
+        """
+        await trio.lowlevel.checkpoint()
+        return write(copied((await self._here()).state))
+
+    async def fork(self, at: int | None = None, *, session: str | None = None) -> "SessionRef":
+        """Open a copy that goes on from the item at this place (from 0; None: the last), with a fresh mailbox.
+
+        What was in progress goes on in the original alone: calls without an end are `orphaned` in the copy.
+
+        Raises `ConfigError` if there is no such item, or somebody has the id `session`.
+        """
+        place = await self._here()
+        root = self._system()
+        copy = copied(place.state, at)
+        ref: SessionRef = await root.open(  # type: ignore[attr-defined]
+            place.config.agent, session, place.state.owner, place.state.parent, root.waking.options_of(self.address), copy  # type: ignore[attr-defined]
+        )  # fmt: skip
+        return ref

@@ -21,6 +21,7 @@ from actors.events import AnyEvent
 from actors.models._api import Price
 from actors.models._gate import ProviderLimits, Providers
 from actors.store._api import SessionSummary, Store
+from actors.store._copy import read
 from actors.store._resolve import resolve_store
 from actors.tools._worker import importing_main
 
@@ -118,6 +119,14 @@ class System:
     async def sessions(self) -> Sequence[SessionSummary]:
         """Every session that the store keeps, in the order in which they were created; those that nobody here can run too."""
         return await self._root.store.sessions()
+
+    async def import_session(self, text: str, *, session: str | None = None) -> SessionRef:
+        """Open a copy of a session that `SessionRef.export` wrote, under a new id.
+
+        Raises `CodecError` if the text is none, `ConfigError` if its agent's class is not registered here or somebody has the id.
+        """
+        copy = read(text)
+        return await self._root.open(self._root.waking.known(copy.agent), session, copy.owner, None, {}, copy)
 
     def session(self, id: str) -> SessionRef:
         """The ref of a session. Making one never fails; using it does."""

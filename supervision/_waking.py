@@ -52,6 +52,19 @@ class Waking:
         if options:
             self._options[session] = options
 
+    def options_of(self, session: str) -> Mapping[str, Any]:
+        """What it was opened with here."""
+        return self._options.get(session, {})
+
+    def known(self, agent: str) -> type[Agent]:
+        """The class of this name. `ConfigError` if it is not registered here."""
+        found = self._agents.get(agent)
+        if found is None:
+            raise ConfigError(
+                f"this session is one of {agent}, which is not registered here; write open_system(agents=[{agent}])"
+            )
+        return found
+
     def register(self, agent: type[Agent]) -> None:
         """Run the sessions that are kept under this class's name. `ConfigError` if another class has that name here."""
         known = self._agents.setdefault(agent.__name__, agent)

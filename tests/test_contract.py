@@ -25,8 +25,7 @@ STUBS = {
 }
 NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter)`
     "stores": """
-        supervision.SessionRef.export supervision.SessionRef.delete supervision.SessionRef.fork
-        supervision.System.import_session
+        supervision.SessionRef.delete
         supervision.open_system(retention)
     """,
     "agents writing to each other": """

@@ -85,6 +85,7 @@ actors.models               the face of models
 actors.events               what happens, as it happens
 actors.agent                sessions
 actors.agent._record        what is kept of a session, and what a commit changes
+actors.agent._refused       what a provider would not read
 actors.store                where sessions are kept
 actors.store._api           what a store is
 actors.store.memory         in this process, gone with it
@@ -108,6 +109,7 @@ actors.store._pg_tables     what is done to its tables
 actors.store._pg_watch      leases, wake-ups, and what nobody holds
 actors.store.postgres       in a database, for many machines
 actors.store._resolve       from `sqlite:///path` to a store
+actors.store._copy          sessions taken elsewhere
 actors.tools                functions a model may call
 actors.tools._value         what a tool returned, as JSON
 actors.tools._context       what a tool can ask of its call
@@ -146,7 +148,6 @@ actors.agent._agent         agents as people write them
 actors.agent._asking        one answer, from the first model that gives one
 actors.agent._progress      how far calls are
 actors.agent._calls         how a call begins and ends
-actors.agent._refused       what a provider would not read
 actors.agent._requests      how a request is made, and what they cost
 actors.agent._session       the loop
 
