@@ -20,6 +20,10 @@ NAMES = (
     "ring",
     "skynet",
     "agent_round",
+    "durable_send",
+    "durable_round",
+    "long_session",
+    "recover",
 )
 
 

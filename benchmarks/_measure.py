@@ -3,6 +3,7 @@
 The clock counts the CPU time of the whole process: every contestant is busy from start to stop, so that is what it
 would take on a machine of its own, and a neighbour that takes the CPU away does not count. How much of the CPU it
 really got is kept beside it (`busy`) and shown where it was little: caches suffer from neighbours all the same.
+What waits for a disk is measured by the clock on the wall instead: the flush is what it costs.
 """
 
 import gc
@@ -54,6 +55,10 @@ class Stopwatch:
     def each(self, n: int, done: int) -> Measured:
         """CPU microseconds for each of the `n` pieces of work."""
         return Measured(done, {COST: self.cpu / n * 1e6}, min(1.0, self.cpu / self.wall))
+
+    def waited(self, n: int) -> float:
+        """Microseconds by the clock on the wall for each of `n`: of work that waits for a disk."""
+        return self.wall / n * 1e6
 
 
 class Growth:

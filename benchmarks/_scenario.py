@@ -53,6 +53,9 @@ THESPIAN = Contestant("thespian", "Thespian (simple base)", kind="peer", package
 AUTOGEN = Contestant("autogen_core", "AutoGen core", kind="peer", package="autogen-core", module="autogen_core")
 PYDANTIC_AI = Contestant("pydantic_ai", "pydantic-ai", kind="peer", package="pydantic-ai-slim", module="pydantic_ai")
 LANGGRAPH = Contestant("langgraph", "LangGraph", kind="peer", package="langgraph", module="langgraph")
+LANGGRAPH_SQLITE = Contestant(
+    "langgraph_sqlite", "LangGraph, SQLite", kind="peer", package="langgraph-checkpoint-sqlite", module="langgraph"
+)
 OPENAI_AGENTS = Contestant("openai_agents", "OpenAI Agents SDK", kind="peer", package="openai-agents", module="agents")
 
 

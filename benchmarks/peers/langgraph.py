@@ -13,8 +13,8 @@ from benchmarks._measure import Measured, Stopwatch
 from benchmarks._work import WARM_UP
 
 
-def graph(rounds: int, tally: list[int]) -> Any:
-    """A compiled graph that plays the script once."""
+def graph(rounds: int, tally: list[int], saver: Any = None) -> Any:
+    """A compiled graph that plays the script once; `saver` keeps it."""
 
     @tool
     async def add(amount: int) -> int:
@@ -34,7 +34,7 @@ def graph(rounds: int, tally: list[int]) -> Any:
     made.add_edge(START, "model")
     made.add_conditional_edges("model", tools_condition)
     made.add_edge("tools", "model")
-    return made.compile()
+    return made.compile(checkpointer=saver)
 
 
 def agent_round(n: int) -> Measured:
