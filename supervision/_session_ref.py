@@ -19,7 +19,7 @@ from actors._envelope import (
     StopRun,
     UserMessage,
 )
-from actors._errors import AskTimeout, ConfigError, NotPermitted, RecipientStopped, RunFailed, UnknownRecipient
+from actors._errors import AskTimeout, ConfigError, LeaseLost, NotPermitted, RecipientStopped, RunFailed, UnknownRecipient
 from actors._exit import Exit
 from actors._identity import Identity, current
 from actors._ref import ActorRef, StopMode, waiting
@@ -28,6 +28,7 @@ from actors.agent._shape import MisshapenError, Shape
 from actors.agent._timers import timer
 from actors.store._copy import copied, write
 
+from ._elsewhere import answer_elsewhere
 from ._stream import Events, RunStream, session_events
 
 T = TypeVar("T")
@@ -48,16 +49,21 @@ class SessionRef(ActorRef):
         return place
 
     async def _here(self) -> Any:
-        """Its place, brought into memory if it is only kept."""
+        """Its place, brought into memory if it is only kept. Raises why that cannot be."""
+        place = await self._anywhere()
+        if place.kind == "stored":
+            raise place.why
+        return place
+
+    async def _anywhere(self) -> Any:
+        """As `_here`, or the place of a session that runs elsewhere or not at all."""
         with suppress(UnknownRecipient):
             here = self._session()
             if not here.leaving:
                 return here
             await here.wait()
         place: Any = await self._system().reach(self.address)
-        if place.kind == "stored":
-            raise place.why
-        return self._session()
+        return place if place.kind == "stored" else self._session()
 
     # -------------------------------------------------------------- asking
     @overload  # type: ignore[override]
@@ -99,7 +105,12 @@ class SessionRef(ActorRef):
             session.shaping -= 1
 
     async def _answered(self, body: object, identity: Identity) -> str:
-        place = await self._here()
+        place = await self._anywhere()
+        if isinstance(getattr(place, "why", None), LeaseLost):  # another process runs it
+            receipt = await place.admit_when_room(identity, body, id=None, priority=NORMAL, seconds=0)
+            return await answer_elsewhere(place.store, self.address, receipt.seq)
+        if place.kind == "stored":
+            raise place.why
         if place.session.store.durable:
             receipt = await place.admit_when_room(identity, body, id=None, priority=NORMAL, seconds=0)
         else:
@@ -181,11 +192,10 @@ class SessionRef(ActorRef):
 
     async def _order(self, action: Action) -> Receipt:
         await trio.lowlevel.checkpoint()
-        place = await self._here()
+        place = await self._anywhere()
         identity = current.get().check()
-        receipt: Receipt = (
-            await place.order_durably(identity, action) if place.session.store.durable else place.order(identity, action)
-        )
+        durable = place.kind == "stored" or place.session.store.durable
+        receipt: Receipt = await place.order_durably(identity, action) if durable else place.order(identity, action)
         return receipt
 
     # -------------------------------------------------------------- timers
@@ -213,6 +223,11 @@ class SessionRef(ActorRef):
     async def record(self, last: int | None = None) -> SessionRecord:
         """The session as it is stored now; with `last`, its last items only."""
         await trio.lowlevel.checkpoint()
+        system: Any = self._system()
+        if system.store.durable and self.address not in system.router.places:
+            found = await system.store.look(self.address)
+            if found is not None:
+                return found[0].record(last)  # type: ignore[no-any-return]
         record: SessionRecord = (await self._here()).state.record(last)
         return record
 

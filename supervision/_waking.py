@@ -14,12 +14,13 @@ from typing import Any
 
 import trio
 
-from actors._envelope import Priority, Receipt
+from actors._envelope import Action, Control, Priority, Receipt
 from actors._errors import ActorsError, ConfigError, LeaseLost, MailboxFull, RecipientStopped, StoreError
 from actors._exit import Status, Stopped
 from actors._identity import Identity
 from actors.agent._agent import Agent
 from actors.agent._record import Draft
+from actors.store._api import Store
 
 from ._session import as_words
 
@@ -114,7 +115,7 @@ class Waking:
                 place = await self.reach(session)
             if place.kind == "stored" and session not in self._left_alone:
                 self._left_alone.add(session)
-                log.warning("%s is not taken up here: %s", session, place.why, extra={"address": session})
+                log.info("%s is not taken up here: %s", session, place.why, extra={"address": session})
         except ActorsError as error:
             if not self._root.closing:
                 log.error("%s could not be taken up: %s", session, error, extra={"address": session})  # noqa: TRY400  # it is worded
@@ -149,8 +150,13 @@ class StoredPlace:
 
     def __init__(self, root: Any, address: str, why: ActorsError) -> None:
         self._root = root
+        self.store: Store = root.store
         self.address = address
         self.why = why
+
+    async def order_durably(self, identity: Identity, action: Action) -> Receipt:
+        """Accept an order; whoever runs the session applies it. It means what runs when it comes to be applied."""
+        return await self.store.send(Draft(self.address, Control(action), identity.check().sender))
 
     async def admit_when_room(
         self, identity: Identity, body: object, *, id: str | None, priority: Priority, seconds: float
@@ -165,7 +171,7 @@ class StoredPlace:
         while True:
             draft = Draft(self.address, words, identity.check().sender, id, identity.permit(priority), identity.hops)
             try:
-                receipt: Receipt = await self._root.store.send(draft)
+                receipt = await self.store.send(draft)
             except MailboxFull:
                 if trio.current_time() >= until:
                     raise

@@ -342,15 +342,17 @@ async def test_more_sessions_than_may_live_take_turns(path: Path) -> None:
 
 # ------------------------------------------------------------------ two systems on one file
 async def test_two_systems_on_one_file_share_its_sessions(path: Path) -> None:
-    """One runs a session; what the other sends reaches it there."""
-    agent = played(say("heard"))
+    """One runs a session; what the other sends reaches it there, and any can ask."""
+    agent = played(say("heard"), say("you too"))
     async with system_on(path, agent) as here, system_on(path, agent) as there:
         session = await here.open(agent, session="s", deps=Effects())
         await there.session("s").send("from there")
         await until(lambda: session.status is Status.IDLE and len(agent.model.requests) == 1)
         assert said(await session.record()) == ["from there"]
+        assert (await there.session("s").record()).items == (await session.record()).items
+        assert await there.session("s").ask("me too?") == "you too"
         with pytest.raises(LeaseLost, match="is run by another process"):
-            await there.session("s").ask("me too?")
+            await there.open(agent, session="s")
 
 
 async def test_a_system_that_ends_hands_its_sessions_over_at_once(path: Path) -> None:

@@ -96,6 +96,7 @@ actors.store._post          mail accepted into rows
 actors.store._holder        who holds a session
 actors.store._schema        the tables, and files that have them
 actors.store._tables        what is done to the tables
+actors.store._checkup       how a file stands
 actors.store._change        a commit, as rows
 actors.store._writer        one thread, one transaction for all that waits
 actors.store._box           what is unread, as the rows have it
@@ -168,6 +169,7 @@ supervision._hub            events and their readers
 supervision._stream         following one session, or one run
 supervision._owner          what a session's tools need kept
 supervision._spending       what subtrees spend on models
+supervision._elsewhere      an answer that another process gives
 supervision._session_ref    what a conversation needs of a ref
 supervision._session        the place of a session
 supervision._router         who is where, who was, who was meant

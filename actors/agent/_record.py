@@ -179,6 +179,11 @@ class State:
             self.stopped, self.floor, self.stopped_run = commit.stop, commit.stop.seq, self.run
         self.version += commit.loop
 
+    def take_up(self, items: list[Item], calls: dict[str, CallRecord]) -> None:
+        """Have this behind it. Only a store calls it, for a session that it has just read."""
+        self.items, self.calls = items, calls
+        self.live = {id: row for id, row in calls.items() if not row.final}
+
     def _grow(self, commit: Commit) -> None:
         if commit.amend is not None:
             last = self.items[-1]

@@ -1,11 +1,11 @@
 """What a store of sessions is. One conformance suite tests all of them (`tests/test_store.py`)."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from attrs import frozen
 
-from actors._envelope import Receipt
+from actors._envelope import Envelope, Receipt
 from actors._exit import Status
 from actors._mailbox import Mailbox
 from actors.agent._record import Commit, Draft, State
@@ -21,6 +21,28 @@ class SessionSummary:
     owner: str | None
     status: Status
     unread: int
+
+
+@frozen
+class Checkup:
+    """How a store stands: what is in it, what waits, what is wrong.
+
+    `oldest_unread` is when the oldest message was accepted that nobody has read, in seconds since the epoch. `expired` are sessions
+    whose owner let its lease run out, `held` those that have an owner now.
+    """
+
+    where: str
+    schema: int
+    bytes: int
+    sessions: Mapping[str, int]  # by status
+    mail: int
+    unread: int
+    oldest_unread: float | None
+    open_calls: int
+    timers: int
+    held: int
+    expired: int
+    damage: Sequence[str]
 
 
 class Store(Protocol):
@@ -49,6 +71,14 @@ class Store(Protocol):
 
     async def find(self, session: str) -> SessionSummary | None:
         """A session in one line, or None if there is none of that id. Takes no hold of it."""
+        ...
+
+    async def look(self, session: str) -> tuple[State, Sequence[Envelope]] | None:
+        """A copy of a session as it stands, and its unread mail, or None; takes no hold of it."""
+        ...
+
+    async def checkup(self) -> Checkup:
+        """How it stands, for a person who asks."""
         ...
 
     async def load(self, session: str) -> State | None:

@@ -77,7 +77,7 @@ def create(db: sqlite3.Connection, state: State, lease: Lease) -> int:
 
 @frozen
 class Claim:
-    """A session just taken over: what is known of it but its history, and its unread mail."""
+    """A session just taken over, or looked at: what is known of it but its history, and its unread mail."""
 
     key: int
     state: State
@@ -92,11 +92,19 @@ def claim(db: sqlite3.Connection, session: str, lease: Lease) -> Claim | None:
         return None
     if not lease.free(*held):
         raise LeaseLost(f"session {session} is run by another process ({held[0]}); what is sent to it reaches it there")
+    db.execute(
+        "UPDATE sessions SET epoch = epoch + 1, holder = ?, held_until = ? WHERE id = ?", (lease.holder, lease.until, session)
+    )
+    return look(db, session)
+
+
+def look(db: sqlite3.Connection, session: str) -> Claim | None:
+    """A session as it stands, without its history, and its unread mail."""
     row = db.execute(
-        "UPDATE sessions SET epoch = epoch + 1, holder = ?, held_until = ? WHERE id = ?"
-        " RETURNING key, agent, parent, owner, status, version, epoch, limits, facts, codec",
-        (lease.holder, lease.until, session),
+        "SELECT key, agent, parent, owner, status, version, epoch, limits, facts, codec FROM sessions WHERE id = ?", (session,)
     ).fetchone()
+    if row is None:
+        return None
     key, agent, parent, owner, status, version, epoch, limits, facts, codec = row
     what = f"session {session}"
     check_codec(codec, what)
@@ -114,6 +122,16 @@ def claim(db: sqlite3.Connection, session: str, lease: Lease) -> Claim | None:
 def _timers(db: sqlite3.Connection, key: int) -> dict[str, TimerRow]:
     rows = db.execute("SELECT id, timer FROM timers WHERE session = ? ORDER BY due", (key,))
     return {id: parse(text, TimerRow, f"timer {id}") for id, text in rows}
+
+
+def look_at_all(db: sqlite3.Connection, session: str) -> tuple[State, Sequence[Envelope]] | None:
+    """A session with its history, and its unread mail; nobody's hold of it changes."""
+    found = look(db, session)
+    if found is None:
+        return None
+    past = history(db, found.key, session, found.last)
+    found.state.take_up(past.items, past.calls)
+    return found.state, found.unread
 
 
 @frozen

@@ -1,17 +1,18 @@
 """The store of a process that keeps nothing: sessions live as long as it does."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
 
 import trio
 
-from actors._envelope import Receipt
+from actors._envelope import Envelope, Receipt
 from actors._errors import RecipientStopped, StoreError, UnknownRecipient
 from actors._exit import Status, Stopped
 from actors._mailbox import ALWAYS_ACCEPTED, Mailbox
 from actors.agent._record import Commit, Draft, State
 
-from ._api import SessionSummary
+from ._api import Checkup, SessionSummary
 
 
 class MemoryStore:
@@ -40,6 +41,24 @@ class MemoryStore:
         """The session in one line, if there is one."""
         state = self._states.get(session)
         return None if state is None else self._summary(state)
+
+    async def look(self, session: str) -> tuple[State, Sequence[Envelope]] | None:
+        """The session, and its unread mail."""
+        state = self._states.get(session)
+        if state is None:
+            return None
+        return state, self.mailbox(session).unread(min(state.mail_cursor, state.control_cursor))
+
+    async def checkup(self) -> Checkup:
+        """How it stands."""
+        statuses = Counter(state.status.value for state in self._states.values())
+        unread = [each for box in self._boxes.values() for each in box.unread(box.cursor)]
+        return Checkup(
+            where="memory", schema=0, bytes=0, sessions=statuses, mail=sum(box.last for box in self._boxes.values()), unread=len(unread),
+            oldest_unread=min((each.sent for each in unread), default=None),
+            open_calls=sum(len(state.live) for state in self._states.values()),
+            timers=sum(len(state.timers) for state in self._states.values()), held=len(self._states), expired=0, damage=(),
+        )  # fmt: skip
 
     async def load(self, session: str) -> State | None:
         """The session's state, if there is one."""

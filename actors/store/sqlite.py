@@ -12,18 +12,33 @@ from typing import Any, TypeVar
 
 import trio
 
-from actors._envelope import Receipt
+from actors._envelope import Envelope, Receipt
 from actors._errors import LeaseLost, StoreError
 from actors._mailbox import Mailbox
 from actors.agent._record import Commit, Draft, State
 
 from ._admit import Accepted, Letter
-from ._api import SessionSummary
+from ._api import Checkup, SessionSummary
 from ._box import StoredMailbox
 from ._change import changed
+from ._checkup import checkup
 from ._holder import LEASE, new_holder
 from ._schema import connect, connect_to_read
-from ._tables import Claim, Foreign, Lease, claim, commit, create, foreign, history, let_go, renew, summaries, unfinished
+from ._tables import (
+    Claim,
+    Foreign,
+    Lease,
+    claim,
+    commit,
+    create,
+    foreign,
+    history,
+    let_go,
+    look_at_all,
+    renew,
+    summaries,
+    unfinished,
+)
 from ._trouble import trouble
 from ._writer import Writer
 
@@ -120,6 +135,14 @@ class SQLiteStore:
         """The session in one line, if there is one."""
         return next(iter(await self._read(summaries, session)), None)
 
+    async def look(self, session: str) -> tuple[State, Sequence[Envelope]] | None:
+        """A copy of the session as it stands, and its unread mail."""
+        return await self._read(look_at_all, session)
+
+    async def checkup(self) -> Checkup:
+        """How it stands."""
+        return await self._read(checkup, self.path, self._take())
+
     async def load(self, session: str) -> State | None:
         """Take a session over. From the moment its epoch is raised its mailbox is here; then its history is read."""
         if session in self._states:
@@ -139,8 +162,7 @@ class SQLiteStore:
         complete = False
         try:
             past = await self._read(history, taken.key, session, taken.last)
-            state.items, state.calls = past.items, past.calls
-            state.live = {id: row for id, row in past.calls.items() if not row.final}
+            state.take_up(past.items, past.calls)
             complete = True
         finally:
             if not complete:
