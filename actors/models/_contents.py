@@ -73,7 +73,7 @@ def _part(block: Block, *, own: bool) -> dict[str, Any] | None:
     signature = block.opaque.get("signature") if own and isinstance(block.opaque, Mapping) else None
     signed = {"thought_signature": b64decode(signature)} if signature else {}
     if isinstance(block, ToolCall):
-        return {"function_call": {"id": block.id, "name": tool_name(block), "args": arguments_of(block)}, **signed}
+        return {"function_call": {"id": block.id, "name": _name(block.tool), "args": arguments_of(block)}, **signed}
     if isinstance(block, Thinking):
         return {"text": block.text, "thought": True, **signed} if signed else None
     return {"text": block.text, **signed} if block.text.strip() or signed else None
@@ -91,7 +91,8 @@ def _response(result: Result, known: Capabilities) -> Json:
 
 
 def _name(tool: str) -> str:
-    return tool_name(ToolCall("", tool, {}))
+    name = tool_name(ToolCall("", tool, {}))
+    return name if name[0].isalpha() else f"_{name}"[:64]  # Google's names begin with a letter or an underscore
 
 
 def _shown(media: Sequence[Media], known: Capabilities, *, images: bool) -> list[Json]:

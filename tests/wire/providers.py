@@ -28,7 +28,7 @@ class Provider:
     key: str | None
     sdk: str
     retries: bool = True
-    options: Mapping[str, object] = {}  # that have it think
+    options: Mapping[str, Any] = {}  # that have it think
 
     def model(self) -> Model:
         """A model of it, as a user gets it."""
@@ -42,7 +42,7 @@ class Provider:
         return self.name.partition(":")[0]
 
 
-THINKING = {"thinking": {"type": "enabled", "budget_tokens": 2000}}
+THINKING: Mapping[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": 2000}}
 PROVIDERS = (
     Provider("openai:gpt-5.2", CHAT, "OPENAI_BASE_URL", "OPENAI_API_KEY", "openai"),
     Provider("openai-responses:gpt-5.2", RESPONSES, "OPENAI_BASE_URL", "OPENAI_API_KEY", "openai"),
