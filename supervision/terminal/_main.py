@@ -12,12 +12,14 @@ from ._conversation import FAILED, INTERRUPTED, USAGE
 from ._demo import demo
 from ._dotenv import load
 from ._run import run_agent
+from ._sessions import add_parsers, run_sessions
 from ._target import EXAMPLE, find_agent
 
 EPILOG = f"""examples:
   postroom demo
   postroom run {EXAMPLE} "Check the prod log."
   postroom run mypackage.agents:Researcher "..." --model openai:gpt-5.2 --json
+  postroom sessions list --store sqlite:///agents.db
 """
 RUN = """Run an agent on a task and show its answer, its tool calls and the mail it reads as they happen.
 
@@ -43,6 +45,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--model", metavar="provider:name", help="a model instead of the agent's own, such as openai:gpt-5.2")
     run.add_argument("--json", action="store_true", help="print events, one JSON object a line, instead of drawing them")
     run.add_argument("--verbose", action="store_true", help="show the tracebacks of what crashed, too")
+    run.add_argument("--store", metavar="URL", help="where the session is kept, such as sqlite:///agents.db; else in memory")
+    add_parsers(commands)
     return top
 
 
@@ -54,9 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows another, and no traceback
     load(Path.cwd())
     try:
-        if given.command == "demo":
-            return demo()
-        return run_agent(find_agent(given.agent), given.task, model=given.model, as_json=given.json, tracebacks=given.verbose)
+        return _done(given)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # who reads the output has seen enough
@@ -66,6 +68,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _told(error, USAGE)
     except ActorsError as error:
         return _told(error, FAILED)
+
+
+def _done(given: argparse.Namespace) -> int:
+    if given.command == "demo":
+        return demo()
+    if given.command in {"sessions", "doctor"}:
+        return run_sessions(given)
+    how = {"model": given.model, "as_json": given.json, "tracebacks": given.verbose, "store": given.store}
+    return run_agent(find_agent(given.agent), given.task, **how)
 
 
 def _told(error: Exception, code: int) -> int:

@@ -15,7 +15,9 @@ from ._json import event_json
 from ._screen import Notes, Screen
 
 
-def run_agent(agent: type[Agent], task: str, *, model: str | None, as_json: bool, tracebacks: bool) -> int:
+def run_agent(
+    agent: type[Agent], task: str, *, model: str | None, as_json: bool, tracebacks: bool, store: str | None = None
+) -> int:
     """Run `agent` on `task` and show it; the exit code."""
     options: dict[str, Any] = {} if model is None else {"model": model}
     screen = Screen()
@@ -30,7 +32,7 @@ def run_agent(agent: type[Agent], task: str, *, model: str | None, as_json: bool
         except BaseExceptionGroup as group:
             raise lone(group) from None
 
-    code = run(hold)
+    code = run(hold, store=store)
     screen.end_line()
     return code
 
