@@ -130,9 +130,38 @@ def kill_once(folder: Path, random: Random, number: int) -> str:
     return f"after {moment:.3f} s"
 
 
+def leased_life(folder: Path, seed: int, who: str) -> None:
+    """As `one_life`, with a lease of half a second."""
+    trio.run(live, sqlite.SQLiteStore(str(folder / "village.db"), lease=0.5), folder / "diary", seed, PLENTY, who)
+
+
+def two(folder: Path, kills: int, seed: int) -> Report:
+    """Two processes on one file: one is stopped past its lease, the other takes over, the first comes back; or one is killed."""
+    random = Random(seed)
+    lives = [fork(leased_life, folder, seed, "ann"), fork(leased_life, folder, seed + 1, "bob")]
+    for number in range(kills):
+        time.sleep(random.uniform(0.2, 0.5))
+        which = number % 2
+        if random.random() < 0.5:
+            os.kill(lives[which], signal.SIGSTOP)
+            time.sleep(1.0)
+            os.kill(lives[which], signal.SIGCONT)
+        else:
+            os.kill(lives[which], signal.SIGKILL)
+            os.waitpid(lives[which], 0)
+            lives[which] = fork(leased_life, folder, random.getrandbits(30), ("ann", "bob")[which])
+    for life in lives:
+        os.kill(life, signal.SIGKILL)
+        os.waitpid(life, 0)
+    return rested(folder, seed)
+
+
 def main() -> None:
     """Kill, rest, audit, report as JSON."""
     folder, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    if sys.argv[4:] == ["two"]:
+        print(json.dumps(asdict(two(folder, kills, seed))))  # noqa: T201
+        return
     if sys.argv[4:]:
         broken()
     whole = Report()
@@ -148,6 +177,11 @@ def village(folder: Path, kills: range, seed: int) -> Report:
     random = Random(seed)
     for number in kills:
         kill_once(folder, random, number)
+    return rested(folder, seed)
+
+
+def rested(folder: Path, seed: int) -> Report:
+    """Let it come to rest, and audit it."""
     _, status = os.waitpid(fork(one_life, folder, seed, 0), 0)
     report = audit(folder / "village.db", folder / "diary")
     report.hold(status == 0, f"the last life did not come to rest: status {status}")

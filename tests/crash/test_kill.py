@@ -38,3 +38,10 @@ def test_a_wrong_order_of_commits_is_found(tmp_path: Path) -> None:
     """A test of the test: cursors that move before what was read is kept lose mail, and the audit says so."""
     report = driven(tmp_path, 16, "broken")
     assert any("stands in 0 turns" in each for each in report["wrong"])
+
+
+def test_two_processes_share_a_store_whatever_becomes_of_them(tmp_path: Path) -> None:
+    """Stopped past its lease, a process comes back to sessions that another one runs: whatever it still commits is refused."""
+    report = driven(tmp_path, max(4, KILLS // 8), "two")
+    assert report["wrong"] == []
+    assert report["calls"]

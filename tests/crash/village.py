@@ -7,7 +7,7 @@ and the receipt for it, what a tool did. A kill of the process loses no line, so
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import trio
 from attrs import define, field
 
-from actors import Agent, AgentMessage, Limits, ToolContext, UserItem, tool
+from actors import Agent, AgentMessage, LeaseLost, Limits, Store, ToolContext, UserItem, tool
 from actors.models import Capabilities, Completion, Request, Text, ToolCall, Usage
 from supervision import System, open_system
 
@@ -145,18 +145,25 @@ async def _user(system: System, world: World, name: str, past: list[dict[str, An
         await _send(system, world, message)
 
 
-async def live(store: str, diary: Path, seed: int, messages: int) -> None:
-    """One life of the village. With `messages` it goes on until it is killed; without, until everything is at rest."""
+async def live(store: str | Store, diary: Path, seed: int, messages: int, who: str = "user") -> None:
+    """One life of the village. With `messages` it goes on until it is killed; without, until everything is at rest.
+
+    Where another process runs a session, its users are heard there.
+    """
     world = World(Diary(diary), Random(seed))
     deps: dict[type[Agent], Any] = dict.fromkeys(AGENTS.values(), lambda: world)
     async with open_system(store=store, agents=list(AGENTS.values()), deps=deps) as system:
         for session, agent in SESSIONS.items():
             parent = None if session == "foreman" else "foreman"
-            await system.open(AGENTS[agent], session=session, parent=parent, deps=world)
+            with suppress(LeaseLost):
+                await system.open(AGENTS[agent], session=session, parent=parent, deps=world)
         past = lines(diary)
         async with trio.open_nursery() as nursery:
-            for number in range(USERS):
-                nursery.start_soon(_user, system, world, f"user{number}", past, messages)
+            names = (
+                {f"{who}{number}" for number in range(USERS)} if messages else {line["user"] for line in past if "user" in line}
+            )
+            for name in sorted(names):
+                nursery.start_soon(_user, system, world, name, past, messages)
         if messages:
             await trio.sleep_forever()
         await _ask_again(system, world, past)
