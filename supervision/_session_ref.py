@@ -169,6 +169,18 @@ class SessionRef(ActorRef):
             await self._here()
         return await super().stop(mode)
 
+    async def delete(self) -> None:
+        """End the session for good, and delete all there is of it. Its id stays taken: late mail is refused, nothing revives it.
+
+        Raises `UnknownRecipient` if there is none of that id, `LeaseLost` if another process runs it.
+        """
+        system: Any = self._system()
+        if self.address in system.router.places:
+            await self.stop()
+        elif await system.store.find(self.address) is None:
+            system.place(self.address)  # raises who was perhaps meant
+        await system.store.delete(self.address)
+
     # -------------------------------------------------------------- orders
     async def pause(self) -> Receipt:
         """Stop at the next receive point until `resume`; calls go on, their results are built then."""

@@ -25,7 +25,6 @@ STUBS = {
 }
 NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter)`
     "stores": """
-        supervision.SessionRef.delete
         supervision.open_system(retention)
     """,
     "agents writing to each other": """

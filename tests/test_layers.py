@@ -107,6 +107,7 @@ actors.store._pg_pool       transactions that outlive the loss of a server
 actors.store._pg_schema     its tables
 actors.store._pg_post       mail accepted into its rows
 actors.store._pg_tables     what is done to its tables
+actors.store._pg_look        a database, from outside its sessions
 actors.store._pg_watch      leases, wake-ups, and what nobody holds
 actors.store.postgres       in a database, for many machines
 actors.store._resolve       from `sqlite:///path` to a store

@@ -268,3 +268,49 @@ async def test_a_cursor_past_the_newest_mail_is_refused_with_its_commit(store: S
     with pytest.raises(ValueError, match="mail up to seq 0"):
         await store.commit(state, Commit(mail_cursor=1, append=(user("go"),)))
     assert (state.items, state.mail_cursor, state.version) == ([], 0, 0)
+
+
+# ------------------------------------------------------------------ from outside
+async def test_a_session_can_be_looked_at_by_anybody(store: Store) -> None:
+    """As it stands, with what it has not read; nobody's hold of it changes."""
+    state = await kept(store)
+    await store.commit(state, Commit(append=(user("go"), asks("call_1")), calls=(ROW,)))
+    await post(store, "unread")
+    found = await store.look("s")
+    assert found is not None
+    seen, unread_mail = found
+    assert (seen.record().items, seen.record().calls) == (state.record().items, state.record().calls)
+    assert [each.body for each in unread_mail] == [UserMessage("unread")]
+    assert await store.look("t") is None
+    await store.commit(state, Commit(append=(answers("call_1"),)))
+
+
+async def test_a_checkup_counts_what_waits(store: Store) -> None:
+    """For a person who asks how it goes."""
+    state, _ = await kept(store), await kept(store, "t")
+    await store.commit(state, Commit(status=Status.RUNNING, calls=(ROW,)))
+    await post(store, "one")
+    await post(store, "two")
+    found = await store.checkup()
+    assert (dict(found.sessions), found.mail, found.unread, found.open_calls) == ({"ready": 1, "running": 1}, 2, 2, 1)
+    assert (found.expired, list(found.damage), found.timers) == (0, [], 0)
+    assert found.oldest_unread == store.mailbox("s").unread(0)[0].sent
+
+
+async def test_of_a_session_that_is_deleted_a_tombstone_stays(store: Store) -> None:
+    """Late mail is refused, nothing revives it, and no new one takes its id."""
+    state = await kept(store)
+    await store.commit(state, Commit(append=(user("go"), asks("call_1")), calls=(ROW,)))
+    await post(store, "unread")
+    store.release(state)
+    await store.delete("s")
+    await store.delete("t")
+    assert ([*await store.sessions()], await store.look("s"), (await store.checkup()).mail) == ([], None, 0)
+    with pytest.raises(RecipientStopped):
+        await post(store, "late")
+    with pytest.raises(StoreError, match="session s is there already"):
+        await kept(store)
+    tombstone = await store.find("s")
+    assert tombstone is not None
+    assert tombstone.status is Status.STOPPED
+    assert list(await store.unfinished({"Worker"})) == []

@@ -23,6 +23,14 @@ class SessionSummary:
     unread: int
 
 
+DELETED = ""  # the agent of a session that was deleted
+
+
+def tombstone(session: str) -> SessionSummary:
+    """What is left of a session that was deleted."""
+    return SessionSummary(session, DELETED, None, None, Status.STOPPED, 0)
+
+
 @frozen
 class Checkup:
     """How a store stands: what is in it, what waits, what is wrong.
@@ -87,6 +95,13 @@ class Store(Protocol):
 
     def release(self, state: State) -> None:
         """Let go of a session at once; mail for it that comes from now on is told to `watch`."""
+        ...
+
+    async def delete(self, session: str) -> None:
+        """Delete a session that is not in memory. A tombstone stays: late mail is refused, nothing revives it, no new one takes its id.
+
+        Nothing if there is none of that id. Raises `LeaseLost` if another process runs it.
+        """
         ...
 
     async def commit(self, state: State, commit: Commit) -> None:

@@ -24,7 +24,7 @@ def checkup(db: sqlite3.Connection, path: str, lease: Lease) -> Checkup:
         where=path,
         schema=number("PRAGMA user_version"),
         bytes=pages * page_size,
-        sessions=dict(db.execute("SELECT status, count(*) FROM sessions GROUP BY status ORDER BY status")),
+        sessions=dict(db.execute("SELECT status, count(*) FROM sessions WHERE agent != '' GROUP BY status ORDER BY status")),
         mail=number("SELECT count(*) FROM mail"),
         unread=number(f"SELECT count(*) FROM {behind}"),  # noqa: S608
         oldest_unread=oldest,

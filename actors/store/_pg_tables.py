@@ -78,7 +78,12 @@ async def claim(db: TrioConnection, session: str, me: str) -> Claim | None:
         if held is None:
             return None
         raise LeaseLost(f"session {session} is run by another process ({held[0]}); what is sent to it reaches it there")
-    key, agent, owner, status, version, epoch, facts, codec = taken
+    return await read_session(db, session, taken)
+
+
+async def read_session(db: TrioConnection, session: str, columns: Sequence[Any]) -> Claim:
+    """A session from its columns, without its history, and its unread mail."""
+    key, agent, owner, status, version, epoch, facts, codec = columns
     what = f"session {session}"
     check_codec(codec, what)
     box = await row(db, "SELECT parent, limits, last, mail_cursor, control_cursor, floor FROM mailboxes WHERE box = %s", (key,))
@@ -224,7 +229,7 @@ FROM sessions s JOIN mailboxes m ON m.box = s.key
 
 async def summaries(db: TrioConnection, session: str | None = None) -> list[SessionSummary]:
     """Every session in one line, or this one."""
-    one, values = (" ORDER BY s.key", ()) if session is None else (" WHERE s.id = %s", (session,))
+    one, values = (" WHERE s.agent != '' ORDER BY s.key", ()) if session is None else (" WHERE s.id = %s", (session,))
     found = await rows(db, _SUMMARY + one, values)
     return [
         SessionSummary(id, agent, parent, owner, Status(status), unread) for id, agent, parent, owner, status, unread in found

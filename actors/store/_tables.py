@@ -14,7 +14,7 @@ from actors.agent._record import CallRecord, State, TimerRow
 from actors.models._items import Item
 
 from ._admit import URGENT, Accepted, Letter, minted
-from ._api import SessionSummary
+from ._api import DELETED, SessionSummary
 from ._holder import is_gone
 from ._post import HALF, accept
 from ._rows import (
@@ -103,7 +103,7 @@ def look(db: sqlite3.Connection, session: str) -> Claim | None:
     row = db.execute(
         "SELECT key, agent, parent, owner, status, version, epoch, limits, facts, codec FROM sessions WHERE id = ?", (session,)
     ).fetchone()
-    if row is None:
+    if row is None or row[1] == DELETED:
         return None
     key, agent, parent, owner, status, version, epoch, limits, facts, codec = row
     what = f"session {session}"
@@ -260,6 +260,27 @@ def _update(db: sqlite3.Connection, change: Change) -> None:
         )
 
 
+def delete(db: sqlite3.Connection, session: str, lease: Lease) -> None:
+    """Delete what a session has; its row stays as a tombstone."""
+    row = db.execute("SELECT key, holder, held_until FROM sessions WHERE id = ?", (session,)).fetchone()
+    if row is None:
+        return
+    key, *held = row
+    if not lease.free(*held):
+        raise LeaseLost(f"session {session} is run by another process ({held[0]}); delete it there, or once that has ended")
+    base = key << HALF
+    for table in ("items", "mail"):
+        db.execute(f"DELETE FROM {table} WHERE at > ? AND at <= ?", (base, base + FULL))  # noqa: S608  # ours
+    for table in ("calls", "timers"):
+        db.execute(f"DELETE FROM {table} WHERE session = ?", (key,))  # noqa: S608  # ours
+    db.execute("UPDATE mailboxes SET mail_cursor = last, control_cursor = last, wakes = 0 WHERE box = ?", (key,))
+    db.execute(
+        "UPDATE sessions SET status = 'stopped', agent = ?, parent = NULL, owner = NULL, facts = '{}', epoch = epoch + 1, holder = NULL"
+        " WHERE key = ?",
+        (DELETED, key),
+    )
+
+
 # ------------------------------------------------------------------ looking
 _SUMMARY = """
 SELECT s.id, s.agent, s.parent, s.owner, s.status,
@@ -271,7 +292,9 @@ FROM sessions s JOIN mailboxes m ON m.box = s.key
 def summaries(db: sqlite3.Connection, session: str | None = None) -> list[SessionSummary]:
     """Every session in one line, or this one."""
     rows: Iterable[Any] = (
-        db.execute(f"{_SUMMARY} ORDER BY s.key") if session is None else db.execute(f"{_SUMMARY} WHERE s.id = ?", (session,))
+        db.execute(f"{_SUMMARY} WHERE s.agent != '' ORDER BY s.key")
+        if session is None
+        else db.execute(f"{_SUMMARY} WHERE s.id = ?", (session,))
     )
     return [
         SessionSummary(id, agent, parent, owner, Status(status), unread) for id, agent, parent, owner, status, unread in rows

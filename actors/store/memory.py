@@ -12,7 +12,7 @@ from actors._exit import Status, Stopped
 from actors._mailbox import ALWAYS_ACCEPTED, Mailbox
 from actors.agent._record import Commit, Draft, State
 
-from ._api import Checkup, SessionSummary
+from ._api import Checkup, SessionSummary, tombstone
 
 
 class MemoryStore:
@@ -23,6 +23,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._states: dict[str, State] = {}
         self._boxes: dict[str, Mailbox] = {}
+        self._deleted: set[str] = set()
 
     async def open(self) -> None:
         """There is nothing to open."""
@@ -32,13 +33,15 @@ class MemoryStore:
 
     async def create(self, state: State) -> None:
         """Keep a new session."""
-        if state.id in self._states:
+        if state.id in self._states or state.id in self._deleted:
             raise StoreError(f"session {state.id} is there already; open it instead of creating it")
         self._states[state.id] = state
         self._bound(state)
 
     async def find(self, session: str) -> SessionSummary | None:
         """The session in one line, if there is one."""
+        if session in self._deleted:
+            return tombstone(session)
         state = self._states.get(session)
         return None if state is None else self._summary(state)
 
@@ -67,6 +70,12 @@ class MemoryStore:
     def release(self, state: State) -> None:
         """Nothing: it is kept where it is."""
 
+    async def delete(self, session: str) -> None:
+        """Forget it, but for its id."""
+        if self._states.pop(session, None) is not None:
+            self._boxes.pop(session, None)
+            self._deleted.add(session)
+
     async def commit(self, state: State, commit: Commit) -> None:
         """Apply the commit; what can be refused first, then what cannot."""
         box = self.mailbox(state.id)
@@ -92,6 +101,8 @@ class MemoryStore:
 
     def _check(self, drafts: tuple[Draft, ...]) -> None:
         for draft in drafts:
+            if draft.to in self._deleted:
+                raise RecipientStopped(address=draft.to, exit=Stopped())
             if draft.to not in self._states:
                 raise UnknownRecipient(address=draft.to, near=tuple(get_close_matches(draft.to, self._states)))
             if self._states[draft.to].status is Status.STOPPED:

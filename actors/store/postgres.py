@@ -17,11 +17,12 @@ from actors._mailbox import Mailbox
 from actors.agent._record import Commit, Draft, State
 
 from ._admit import Accepted, Letter
-from ._api import SessionSummary
+from ._api import Checkup, SessionSummary
 from ._box import StoredMailbox
 from ._change import changed
 from ._holder import LEASE, new_holder
 from ._pg_connection import TrioConnection
+from ._pg_look import checkup, delete, look_at_all
 from ._pg_pool import Pool, UnknownEnd
 from ._pg_post import accept, is_kept, lock
 from ._pg_schema import migrate
@@ -155,6 +156,20 @@ class PostgresStore:
     def watch(self, woken: Callable[[str], object], lost: Callable[[str], object]) -> None:
         """Call `woken` with a session that was taken up and is not in memory yet; `lost` with one that others took."""
         self._watch.woken, self._lost = woken, lost
+
+    async def look(self, session: str) -> tuple[State, Sequence[Envelope]] | None:
+        """A copy of the session as it stands, and its unread mail."""
+        found: tuple[State, Sequence[Envelope]] | None = await self._pool.transact(partial(look_at_all, session=session))
+        return found
+
+    async def checkup(self) -> Checkup:
+        """How it stands."""
+        found: Checkup = await self._pool.transact(partial(checkup, place=self.place))
+        return found
+
+    async def delete(self, session: str) -> None:
+        """Delete it; a tombstone stays."""
+        await self._pool.transact(partial(delete, session=session, me=self.holder))
 
     # -------------------------------------------------------------- commits and mail
     async def commit(self, state: State, commit_: Commit) -> None:

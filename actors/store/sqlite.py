@@ -31,6 +31,7 @@ from ._tables import (
     claim,
     commit,
     create,
+    delete,
     foreign,
     history,
     let_go,
@@ -196,6 +197,11 @@ class SQLiteStore:
     def watch(self, woken: Callable[[str], object], lost: Callable[[str], object]) -> None:
         """Call `woken` with a session that is not in memory and was sent mail that may wake it; `lost` with one that others took."""
         self._woken, self._lost = woken, lost
+
+    async def delete(self, session: str) -> None:
+        """Delete it; a tombstone stays."""
+        lease = self._take()
+        await self._open().do(lambda db: delete(db, session, lease))
 
     # -------------------------------------------------------------- other processes
     async def tend(self) -> None:

@@ -1,0 +1,132 @@
+"""Stored sessions that leave memory and come back, and systems that share them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from durable import Effects, played, system_on, until
+
+from actors import (
+    LeaseLost,
+    ResultsItem,
+    SessionRecord,
+    Status,
+    UserItem,
+)
+from actors.models import call, say, slow
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the store's file will be."""
+    return tmp_path / "agents.db"
+
+
+def outcomes(record: SessionRecord) -> list[str]:
+    """The statuses of all results, in order."""
+    items = [item for item in record.items if isinstance(item, ResultsItem)]
+    return [each.outcome.status for item in items for each in item.results]
+
+
+def said(record: SessionRecord) -> list[str]:
+    """What people said, in order, as often as it stands there."""
+    items = [item for item in record.items if isinstance(item, UserItem)]
+    return [getattr(mail.body, "text", "") for item in items for mail in item.mail]
+
+
+# ------------------------------------------------------------------ leaving memory, and coming back
+async def test_a_session_that_rests_leaves_memory_and_mail_brings_it_back(path: Path) -> None:
+    """A hundred thousand sessions cost what those do that work; nobody can tell the difference."""
+    agent = played(say("one"), say("two"), say("three"))
+    async with system_on(path, idle_timeout=0.05) as system:
+        session = await system.open(agent, session="s", deps=Effects())
+        assert await session.ask("first") == "one"
+        await until(lambda: system.statistics().sessions == 0)
+        assert (await system.sessions())[0].status is Status.IDLE
+        assert await session.ask("second") == "two"
+        await until(lambda: system.statistics().sessions == 0)
+        await session.send("third")
+        await until(lambda: len(agent.model.requests) == 3)
+        await system.wait_idle()
+        assert said(await session.record()) == ["first", "second", "third"]
+
+
+async def test_words_that_come_while_it_leaves_are_not_lost(path: Path) -> None:
+    """They are accepted, and wake it."""
+    agent = played(*[say("heard")] * 60)
+    async with system_on(path, idle_timeout=0.001) as system:
+        session = await system.open(agent, session="s", deps=Effects())
+        for number in range(30):
+            await session.send(f"{number}")
+            await trio.sleep(0.01)
+        await until(lambda: system.statistics().sessions == 0)
+        [found] = await system.sessions()
+        assert found.unread == 0
+        assert said(await session.record()) == [f"{number}" for number in range(30)]
+
+
+async def test_more_sessions_than_may_live_take_turns(path: Path) -> None:
+    """`max_live` bounds memory, not work."""
+    async with system_on(path, max_live=2) as system:
+        for number in range(6):
+            await system.open(played(), session=f"s{number}", deps=Effects())
+    agent = played(*[say("heard")] * 6)
+    async with system_on(path) as system:
+        for number in range(6):
+            await system.session(f"s{number}").send("hello")
+    peak = 0
+    async with system_on(path, agent, max_live=2) as system:
+        while len(agent.model.requests) < 6:
+            peak = max(peak, system.statistics().sessions)
+            await trio.sleep(0.002)
+        await system.wait_idle()
+        assert sum(each.unread for each in await system.sessions()) == 0
+    assert peak <= 2
+
+
+# ------------------------------------------------------------------ two systems on one file
+async def test_two_systems_on_one_file_share_its_sessions(path: Path) -> None:
+    """One runs a session; what the other sends reaches it there, and any can ask."""
+    agent = played(say("heard"), say("you too"))
+    async with system_on(path, agent) as here, system_on(path, agent) as there:
+        session = await here.open(agent, session="s", deps=Effects())
+        await there.session("s").send("from there")
+        await until(lambda: session.status is Status.IDLE and len(agent.model.requests) == 1)
+        assert said(await session.record()) == ["from there"]
+        assert (await there.session("s").record()).items == (await session.record()).items
+        assert await there.session("s").ask("me too?") == "you too"
+        with pytest.raises(LeaseLost, match="is run by another process"):
+            await there.open(agent, session="s")
+
+
+async def test_a_system_that_ends_hands_its_sessions_over_at_once(path: Path) -> None:
+    """Nobody waits for a lease to run out."""
+    agent = played(slow(30, say("late")))
+    async with system_on(path, played(say("taken up"))) as there:
+        async with system_on(path, agent) as here:
+            session = await here.open(agent, session="s", deps=Effects())
+            await session.send("go")
+            await until(lambda: session.status is Status.RUNNING)
+        await there.session("s").send("and?")
+        assert await there.session("s").wait_answer() == "taken up"
+
+
+async def test_whoever_lost_its_lease_stops_without_a_trace(path: Path) -> None:
+    """Its commits are refused, its calls are cancelled, its session goes on elsewhere."""
+    effects = Effects()
+    agent = played(call("book"))
+    async with system_on(path, agent) as here:
+        session = await here.open(agent, session="s", deps=effects)
+        await session.send("go")
+        await until(lambda: bool(effects.keys))
+        store: Any = here._root.store
+        store._lease = 0.0  # as if it slept past its lease
+        store._renewed = 0.0
+        await store.tend()
+        async with system_on(path, played(say("I have it")), deps=Effects(waits=False)) as there:
+            assert await there.session("s").wait_answer() == "I have it"
+            await session.send("more")
+            await until(lambda: here.statistics().sessions == 0)
+            record = await there.session("s").record()
+    assert outcomes(record) == ["orphaned"]
