@@ -8,6 +8,7 @@ end, an actor watches it, its host gave it an inbox. Leaving is no end: its stat
 Where nothing is stored, nothing leaves.
 """
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from math import inf
@@ -20,15 +21,20 @@ from actors._errors import StoreError
 from ._session import SessionPlace
 
 TEND = 0.25  # seconds between two looks at what other processes did
+FORGET = 3600.0  # seconds between two looks for mail to forget, or `retention` if that is less
 SCAN = 10.0  # seconds between two looks for sessions whose owner is gone
 
 
 class Resting:
     """Watches over the sessions of one system that are in memory."""
 
-    def __init__(self, root: Any, idle_timeout: float = 60.0, max_live: int | None = None) -> None:
+    def __init__(
+        self, root: Any, idle_timeout: float = 60.0, max_live: int | None = None, retention: float | None = None
+    ) -> None:
         self._root = root
         self._idle_timeout = idle_timeout
+        self._retention = retention
+        self._forgot = -inf
         self._max_live = inf if max_live is None else max_live
         self._coming = 0
         self._since: dict[str, tuple[object, float]] = {}  # since when each rests, and what would show that it did something
@@ -43,12 +49,19 @@ class Resting:
                 if trio.current_time() - looked >= TEND:
                     looked = trio.current_time()
                     await root.store.tend()
+                await self._forget()
                 if looked - scanned >= SCAN:
                     scanned = looked
                     await root.waking.scan()
             except StoreError as error:
                 root.waking.trouble(error)
             self.let_go(self._idle_timeout)
+
+    async def _forget(self) -> None:
+        now = trio.current_time()
+        if self._retention is not None and now - self._forgot >= min(FORGET, self._retention):
+            self._forgot = now
+            await self._root.store.retain(time.time() - self._retention)
 
     def let_go(self, longer_than: float) -> None:
         """Those that have rested so long leave; and, where there are too many, those that rested longest."""

@@ -55,6 +55,7 @@ class Root:
         deps: Deps | None = None,
         idle_timeout: float = 60.0,
         max_live: int | None = None,
+        retention: float | None = None,
         providers: Providers | None = None,
     ) -> None:
         self.name = name
@@ -71,7 +72,7 @@ class Root:
         self.lives = Lives(self)
         self.open = Opener(self).open
         self.waking = Waking(self, agents, deps or {})
-        self.resting = Resting(self, idle_timeout, max_live)
+        self.resting = Resting(self, idle_timeout, max_live, retention)
         self.watches = Watches(self.router, self.lives.running)
         self.succession = Succession(self)
         self.dead_letters = DeadLetters(self._resend)

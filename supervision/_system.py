@@ -305,6 +305,7 @@ def open_system(
     prices: Mapping[str, Price] | None = None,
     idle_timeout: float = 60.0,
     max_live: int | None = None,
+    retention: float | None = None,
 ) -> AbstractAsyncContextManager[System]:
     """Open a system for the length of the block; leaving it stops everything in order.
 
@@ -324,6 +325,7 @@ def open_system(
         prices: What the tokens of a model cost, by its whole name; the cost is on its usage and counts for `max_cost`.
         idle_timeout: Seconds after which a stored session that rests leaves memory; mail brings it back.
         max_live: Stored sessions in memory at most; those that rest longest leave for others, and others wait.
+        retention: Seconds after which a store forgets mail that was read and that no transcript tells; by default it never does.
 
     Raises:
         ConfigError: The store's name is none, or a bound or a price is not one. Or this process is being started by another one, which wants the script's functions
@@ -338,8 +340,10 @@ def open_system(
     check_type("open_system", "limits", limits, Limits | None, "Limits(...)")
     check_number("open_system", "hard_deadline", hard_deadline, 0, unit="seconds")
     check_number("open_system", "idle_timeout", idle_timeout, 0, unit="seconds")
+    if retention is not None:
+        check_number("open_system", "retention", retention, 0, unit="seconds")
     if max_live is not None:
         check_whole("open_system", "max_live", max_live, 1)
-    how = {"agents": agents, "deps": deps, "idle_timeout": idle_timeout, "max_live": max_live}
+    how = {"agents": agents, "deps": deps, "idle_timeout": idle_timeout, "max_live": max_live, "retention": retention}
     shared = Providers(providers, prices)
     return _Opening(Root(name, resolve_store(store), limits, hard_deadline, providers=shared, **how))  # type: ignore[arg-type]

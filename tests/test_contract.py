@@ -24,9 +24,6 @@ STUBS = {
     "supervision": API / "supervision" / "__init__.pyi",
 }
 NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter)`
-    "stores": """
-        supervision.open_system(retention)
-    """,
     "agents writing to each other": """
         actors.Helper actors.Agent.helpers
     """,

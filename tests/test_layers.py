@@ -96,6 +96,7 @@ actors.store._post          mail accepted into rows
 actors.store._holder        who holds a session
 actors.store._schema        the tables, and files that have them
 actors.store._tables        what is done to the tables
+actors.store._retention     what may be forgotten
 actors.store._checkup       how a file stands
 actors.store._change        a commit, as rows
 actors.store._writer        one thread, one transaction for all that waits

@@ -314,3 +314,24 @@ async def test_of_a_session_that_is_deleted_a_tombstone_stays(store: Store) -> N
     assert tombstone is not None
     assert tombstone.status is Status.STOPPED
     assert list(await store.unfinished({"Worker"})) == []
+
+
+async def test_old_mail_that_no_transcript_tells_is_forgotten(store: Store) -> None:
+    """Ends of calls that their results told, and orders; never words, nor an id that somebody chose."""
+    if not store.durable:
+        pytest.skip("memory frees mail as it is read")
+    state = await kept(store)
+    await post(store, "words", id="web-1")
+    await post(store, Control(Pause()))
+    await store.commit(state, Commit(calls=(ended(ROW, DONE),), mail=(ENDED,)))
+    words_read = store.mailbox("s").unread(0)[0]
+    await store.commit(state, Commit(append=(UserItem([words_read]),), mail_cursor=2, control_cursor=2))
+    assert await store.retain(words_read.sent + 3600) == 1
+    await store.commit(state, Commit(append=(says("ok"),), mail_cursor=3, control_cursor=3))
+    assert await store.retain(words_read.sent) == 0
+    assert await store.retain(words_read.sent + 3600) == 1
+    assert (await store.checkup()).mail == 1
+    assert (await post(store, "words", id="web-1")).duplicate
+    found = await store.look("s")
+    assert found is not None
+    assert found[0].items == state.items

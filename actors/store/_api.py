@@ -104,6 +104,10 @@ class Store(Protocol):
         """
         ...
 
+    async def retain(self, before: float) -> int:
+        """Forget mail that was read, that no transcript refers to and that was accepted before this time; how much that was."""
+        ...
+
     async def commit(self, state: State, commit: Commit) -> None:
         """Keep a commit, with the mail it sends, and apply it to `state`. Once begun it is not cancelled half-way.
 

@@ -9,8 +9,13 @@ from actors.agent._record import State
 from ._api import DELETED, Checkup
 from ._pg_connection import TrioConnection
 from ._pg_tables import FREE, history, read_session, row, rows
+from ._retention import told_in
 
 _GONE = "(s.holder IS NOT NULL AND NOT EXISTS (SELECT FROM leases l WHERE l.holder = s.holder AND l.until > clock_timestamp()))"
+_OLD = """
+SELECT box, seq FROM mail JOIN mailboxes m USING (box) WHERE sent < %s AND id IS NULL AND seq <= least(m.mail_cursor, m.control_cursor)
+    AND (kind & 2 != 0 OR starts_with(body, '{"type":"tool_call_finished"'))
+"""
 _BEHIND = "mail JOIN mailboxes m USING (box) WHERE seq > m.mail_cursor AND kind & 2 = 0 AND NOT m.stopped"
 
 
@@ -53,6 +58,20 @@ async def checkup(db: TrioConnection, place: str) -> Checkup:
         expired=expired,
         damage=(),
     )
+
+
+async def retain(db: TrioConnection, before: float) -> int:
+    """Forget mail that was read, that no transcript refers to and that was accepted before this time; how much that was."""
+    old: dict[int, list[int]] = {}
+    for box, seq in await rows(db, _OLD, (before,)):
+        old.setdefault(box, []).append(seq)
+    gone = 0
+    for box, seqs in old.items():
+        told = told_in(text for (text,) in await rows(db, "SELECT item FROM items WHERE session = %s", (box,)))
+        free = [seq for seq in seqs if seq not in told]
+        await db.execute(b"DELETE FROM mail WHERE box = %s AND seq = ANY(%s)", (box, free))
+        gone += len(free)
+    return gone
 
 
 async def delete(db: TrioConnection, session: str, me: str) -> None:

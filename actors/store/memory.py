@@ -76,6 +76,10 @@ class MemoryStore:
             self._boxes.pop(session, None)
             self._deleted.add(session)
 
+    async def retain(self, before: float) -> int:  # noqa: ARG002
+        """Nothing: mail is freed as it is read."""
+        return 0
+
     async def commit(self, state: State, commit: Commit) -> None:
         """Apply the commit; what can be refused first, then what cannot."""
         box = self.mailbox(state.id)

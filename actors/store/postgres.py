@@ -22,7 +22,7 @@ from ._box import StoredMailbox
 from ._change import changed
 from ._holder import LEASE, new_holder
 from ._pg_connection import TrioConnection
-from ._pg_look import checkup, delete, look_at_all
+from ._pg_look import checkup, delete, look_at_all, retain
 from ._pg_pool import Pool, UnknownEnd
 from ._pg_post import accept, is_kept, lock
 from ._pg_schema import migrate
@@ -170,6 +170,11 @@ class PostgresStore:
     async def delete(self, session: str) -> None:
         """Delete it; a tombstone stays."""
         await self._pool.transact(partial(delete, session=session, me=self.holder))
+
+    async def retain(self, before: float) -> int:
+        """Forget old mail that nothing refers to."""
+        gone: int = await self._pool.transact(partial(retain, before=before))
+        return gone
 
     # -------------------------------------------------------------- commits and mail
     async def commit(self, state: State, commit_: Commit) -> None:

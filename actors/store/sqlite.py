@@ -23,6 +23,7 @@ from ._box import StoredMailbox
 from ._change import changed
 from ._checkup import checkup
 from ._holder import LEASE, new_holder
+from ._retention import retain
 from ._schema import connect, connect_to_read
 from ._tables import (
     Claim,
@@ -202,6 +203,11 @@ class SQLiteStore:
         """Delete it; a tombstone stays."""
         lease = self._take()
         await self._open().do(lambda db: delete(db, session, lease))
+
+    async def retain(self, before: float) -> int:
+        """Forget old mail that nothing refers to."""
+        gone: int = await self._open().do(lambda db: retain(db, before))
+        return gone
 
     # -------------------------------------------------------------- other processes
     async def tend(self) -> None:
