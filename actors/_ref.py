@@ -305,7 +305,7 @@ class ActorRef:
             timeout = limit
         waits, waiter, target = runtime.waits, identity.address, self._address
         only = waits.only
-        if waiter in only or target in only or target == waiter or waits.others:  # else nothing can be wrong with one more
+        if (only and (waiter in only or target in only)) or target == waiter or waits.others:  # else one more cannot be wrong
             waits.enter(waiter, target)  # before anything is accepted
         else:
             only[waiter] = target
