@@ -20,6 +20,7 @@ NAMES = (
     "ring",
     "skynet",
     "agent_round",
+    "provider_overhead",
     "durable_send",
     "durable_round",
     "long_session",

@@ -25,7 +25,7 @@ def played(*chunks: dict[str, Any]) -> tuple[list[ModelEvent], Completion]:
     """What a stream of these chunks is read as."""
     answer = Accumulator()
     events = [event for chunk in chunks for event in answer.feed(as_sdk(chunk))]
-    return events, answer.completion(input_tokens=50)
+    return events, answer.completion(lambda: 50)
 
 
 def as_sdk(value: Any) -> Any:

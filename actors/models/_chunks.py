@@ -15,7 +15,7 @@ The last chunk that counts is the one with a `finish_reason`; usage may follow i
 and there is no completion.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -84,12 +84,12 @@ class Accumulator:
         ours = [choice for choice in getattr(chunk, "choices", None) or () if not getattr(choice, "index", 0)]
         return [event for choice in ours for event in self._choice(choice)]
 
-    def completion(self, input_tokens: int) -> Completion:
-        """The whole answer. `input_tokens` is an estimate, used when the server counted nothing."""
+    def completion(self, estimate: Callable[[], int]) -> Completion:
+        """The whole answer. `estimate` says about how long the request was, for a server that counted nothing."""
         blocks = tuple(part.finished() for part in self._parts)
         called = any(isinstance(block, ToolCall) for block in blocks)
         stop = "refused" if self._refused else _STOPS.get(self._finish or "", "calls" if called else "end")
-        return Completion(blocks, self._usage or _estimate(input_tokens, self._parts), stop)
+        return Completion(blocks, self._usage or _estimate(estimate(), self._parts), stop)
 
     def _choice(self, choice: Any) -> list[ModelEvent]:
         self._finish = getattr(choice, "finish_reason", None) or self._finish

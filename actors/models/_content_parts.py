@@ -5,6 +5,7 @@ with others. A prompt that was blocked gets no candidate, only the reason.
 """
 
 from base64 import b64encode
+from collections.abc import Callable
 from typing import Any, Literal
 
 from attrs import define, field
@@ -51,10 +52,10 @@ class Accumulator:
             self._finish = str(getattr(reason, "value", reason)) if reason is not None else self._finish
         return events
 
-    def completion(self, input_tokens: int) -> Completion:
-        """The whole answer. `input_tokens` is an estimate, used when the server counted nothing."""
+    def completion(self, estimate: Callable[[], int]) -> Completion:
+        """The whole answer. `estimate` says about how long the request was, for a server that counted nothing."""
         blocks = [_finished(part) for part in self._parts]
-        return Completion(blocks, self._usage(blocks, input_tokens), self._stop(blocks))
+        return Completion(blocks, self._usage(blocks, estimate), self._stop(blocks))
 
     def _part(self, part: Any) -> list[ModelEvent]:
         signature = b64encode(part.thought_signature).decode() if part.thought_signature else None
@@ -87,10 +88,10 @@ class Accumulator:
             return "refused"
         return "calls" if any(isinstance(block, ToolCall) for block in blocks) else "end"
 
-    def _usage(self, blocks: list[Block], input_tokens: int) -> Usage:
+    def _usage(self, blocks: list[Block], estimate: Callable[[], int]) -> Usage:
         if self._counts is None:
             said = sum(estimated_tokens(block.text) for block in blocks if not isinstance(block, ToolCall))
-            return Usage(1, input_tokens, said, estimated=True)
+            return Usage(1, estimate(), said, estimated=True)
         output = self._count("candidates_token_count") + self._count("thoughts_token_count")
         return Usage(1, self._count("prompt_token_count"), output, cached_tokens=self._count("cached_content_token_count"))
 

@@ -13,6 +13,7 @@ An answer is a list of blocks, each begun, filled by deltas and stopped, told ap
 The reason for which the model stopped comes with the last count of tokens, behind all blocks.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -81,11 +82,11 @@ class Accumulator:
             self._count(getattr(event, "usage", None))
         return []
 
-    def completion(self, input_tokens: int) -> Completion:
-        """The whole answer. `input_tokens` is an estimate, used when the server counted nothing."""
+    def completion(self, estimate: Callable[[], int]) -> Completion:
+        """The whole answer. `estimate` says about how long the request was, for a server that counted nothing."""
         blocks = [block for _, arriving in sorted(self._blocks.items()) for block in arriving.finished()]
         called = any(isinstance(block, ToolCall) for block in blocks)
-        return Completion(blocks, self._usage(input_tokens), _STOPS.get(self._stop or "", "calls" if called else "end"))
+        return Completion(blocks, self._usage(estimate), _STOPS.get(self._stop or "", "calls" if called else "end"))
 
     def _begin(self, index: int, block: Any) -> list[ModelEvent]:
         arriving = self._blocks[index] = _Block(_text(block, "type"), block)
@@ -117,11 +118,12 @@ class Accumulator:
             if isinstance(value, int):
                 self._counts[name] = value
 
-    def _usage(self, input_tokens: int) -> Usage:
+    def _usage(self, estimate: Callable[[], int]) -> Usage:
         counts = dict(self._counts)
         if "output_tokens" not in counts or "input_tokens" not in counts:
             said = sum(estimated_tokens(block.text) for block in self._blocks.values())
-            return Usage(1, counts.get("input_tokens", input_tokens), counts.get("output_tokens", said), estimated=True)
+            read = counts["input_tokens"] if "input_tokens" in counts else estimate()
+            return Usage(1, read, counts.get("output_tokens", said), estimated=True)
         output = counts.pop("output_tokens")
         return Usage(1, sum(counts.values()), output, cached_tokens=counts.get("cache_read_input_tokens", 0))
 

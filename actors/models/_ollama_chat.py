@@ -5,7 +5,7 @@ or none. The SDK's record of a parameter knows a type, items, an enumeration and
 told in the description, or the model would never hear of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -107,8 +107,8 @@ class Accumulator:
         else:
             self._blocks.append(more)
 
-    def completion(self, input_tokens: int) -> Completion:
-        """The whole answer. `input_tokens` is an estimate, used when the server counted nothing."""
+    def completion(self, estimate: Callable[[], int]) -> Completion:
+        """The whole answer. `estimate` says about how long the request was, for a server that counted nothing."""
         called = any(isinstance(block, ToolCall) for block in self._blocks)
         stop: Literal["end", "calls", "length"] = (
             "length" if self._last.done_reason == "length" else "calls" if called else "end"
@@ -116,5 +116,5 @@ class Accumulator:
         read, written = self._last.prompt_eval_count, self._last.eval_count
         if written is None:
             said = sum(estimated_tokens(block.text) for block in self._blocks if not isinstance(block, ToolCall))
-            return Completion(self._blocks, Usage(1, read or input_tokens, said, estimated=True), stop)
+            return Completion(self._blocks, Usage(1, read or estimate(), said, estimated=True), stop)
         return Completion(self._blocks, Usage(1, read or 0, written), stop)

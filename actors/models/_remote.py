@@ -11,7 +11,7 @@ one that breaks behind it has lost at most the count of tokens.
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, ClassVar, Protocol
 
@@ -40,8 +40,8 @@ class Reader(Protocol):
         """Take a chunk; returns what there is to read in it."""
         ...
 
-    def completion(self, input_tokens: int) -> Completion:
-        """The whole answer. `input_tokens` is an estimate, used when the server counted nothing."""
+    def completion(self, estimate: Callable[[], int]) -> Completion:
+        """The whole answer. `estimate` says about how long the request was, for a server that counted nothing."""
         ...
 
 
@@ -97,7 +97,7 @@ class RemoteModel(ABC):
         except server.errors as error:
             raise worded(self.name, error) from error
         async with answer as chunks:
-            yield Events(self.name, server, aiter(chunks), self._reader(), self._estimate(body))
+            yield Events(self.name, server, aiter(chunks), self._reader(), lambda: self._estimate(body))
 
     # ------------------------------------------------------------------ of each provider
     @abstractmethod
@@ -133,7 +133,7 @@ class Events:
     server: Server
     chunks: AsyncIterator[Any]
     answer: Reader
-    input_tokens: int
+    estimate: Callable[[], int]
     ready: deque[ModelEvent] = field(factory=deque, init=False)
     over: bool = field(default=False, init=False)
 
@@ -159,7 +159,7 @@ class Events:
         if self.over and not self.answer.finished:
             raise ModelError(model=self.model, reason="the stream ended before the answer did", retryable=True)
         if self.over:
-            self.ready.append(self.answer.completion(self.input_tokens))
+            self.ready.append(self.answer.completion(self.estimate))
 
 
 def named_and_extra(options: Mapping[str, Any], known: frozenset[str]) -> Body:

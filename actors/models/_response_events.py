@@ -5,6 +5,7 @@ what is encrypted to be sent back), a function call. Deltas are for reading alon
 incomplete (and why), or failed.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from attrs import define, field
@@ -59,10 +60,10 @@ class Accumulator:
             raise ModelError(model=self.model, reason=reason, retryable=code in _WORTH_ANOTHER_TRY)
         return []
 
-    def completion(self, input_tokens: int) -> Completion:
-        """The whole answer. `input_tokens` is an estimate, used when the server counted nothing."""
+    def completion(self, estimate: Callable[[], int]) -> Completion:
+        """The whole answer. `estimate` says about how long the request was, for a server that counted nothing."""
         blocks = [block for _, item in sorted(self._items.items()) for block in item]
-        return Completion(blocks, self._usage(blocks, input_tokens), self._stop(blocks))
+        return Completion(blocks, self._usage(blocks, estimate), self._stop(blocks))
 
     def _stop(self, blocks: list[Block]) -> Literal["end", "calls", "length", "refused"]:
         reason = getattr(getattr(self._response, "incomplete_details", None), "reason", None)
@@ -72,11 +73,11 @@ class Accumulator:
             return "length"
         return "calls" if any(isinstance(block, ToolCall) for block in blocks) else "end"
 
-    def _usage(self, blocks: list[Block], input_tokens: int) -> Usage:
+    def _usage(self, blocks: list[Block], estimate: Callable[[], int]) -> Usage:
         usage = getattr(self._response, "usage", None)
         if usage is None:
             said = sum(estimated_tokens(block.text) for block in blocks if not isinstance(block, ToolCall))
-            return Usage(1, input_tokens, said, estimated=True)
+            return Usage(1, estimate(), said, estimated=True)
         cached = getattr(getattr(usage, "input_tokens_details", None), "cached_tokens", None) or 0
         return Usage(1, usage.input_tokens, usage.output_tokens, cached_tokens=cached)
 
