@@ -194,6 +194,7 @@ async def test_a_cancel_reaches_the_task_and_waits_for_its_cleanup() -> None:
 async def test_a_cancel_closes_the_generator() -> None:
     """Its `finally` runs, on the loop."""
     met: list[str] = []
+    counting = threading.Event()
 
     async def count() -> AsyncIterator[int]:
         """Count without an end."""
@@ -202,13 +203,15 @@ async def test_a_cancel_closes_the_generator() -> None:
             while True:
                 yield number
                 number += 1
+                counting.set()
         finally:
             await asyncio.sleep(0.01)
             met.append(threading.current_thread().name)
 
-    with trio.move_on_after(0.05) as scope:
-        await run(count)
-    assert scope.cancelled_caught
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run, count)
+        await trio.to_thread.run_sync(counting.wait)
+        nursery.cancel_scope.cancel()
     assert met == ["postroom asyncio"]
 
 

@@ -6,6 +6,7 @@ memory takes mail in by its seqs; what arrives here before an earlier one does w
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 import trio
@@ -63,12 +64,11 @@ class PostgresStore:
     async def open(self) -> None:
         """Connect; make the tables if there are none."""
         self._pool.closed = False
-        try:
+        with ExitStack() as undo:
+            undo.callback(setattr, self._pool, "closed", True)  # noqa: FBT003  # it is setattr's
             schema: str = await self._pool.transact(partial(migrate, place=self.place))
             await self._watch.begin(schema)
-        except BaseException:
-            self._pool.closed = True
-            raise
+            undo.pop_all()
 
     async def close(self) -> None:
         """Finish what was begun, and hand over what is held here."""
