@@ -65,7 +65,7 @@ class PostgresStore:
         """Connect; make the tables if there are none."""
         self._pool.closed = False
         with ExitStack() as undo:
-            undo.callback(setattr, self._pool, "closed", True)  # noqa: FBT003  # it is setattr's
+            undo.callback(setattr, self._pool, "closed", True)
             schema: str = await self._pool.transact(partial(migrate, place=self.place))
             await self._watch.begin(schema)
             undo.pop_all()
