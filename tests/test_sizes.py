@@ -14,7 +14,11 @@ each_module = pytest.mark.parametrize("module", MODULES, ids=str)
 
 WIDE = {  # module, function, what it catches: why it must
     ("actors._problems", "attempt", "Exception"): "a user's class, called to read a value, raises what it likes",
-    ("actors.tools._call", "_caught", "BaseException"): "a tool raises what it likes, asyncio's cancel too; its call has failed, no more",
+    (
+        "actors.tools._call",
+        "_caught",
+        "BaseException",
+    ): "a tool raises what it likes, asyncio's cancel too; its call has failed, no more",
     ("actors.tools._worker", "answer", "BaseException"): "an error that left a worker pickled would be raised in the parent",
     ("actors._waiters", "guarded", "Exception"): "foreign code that must not kill: predicates, callbacks of events",
     ("actors._waiters", "guarded_async", "Exception"): "the same, where it is awaited: tools",
