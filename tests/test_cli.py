@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import trio
 from command import COMMAND, Screen, environment, events_of, on_a_terminal, postroom, running
-from fake_chat import Answer, fake_chat
+from fake_chat import fake_chat
+from fake_server import Answer
 
 from supervision.terminal._main import main
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import trio
 from chat_rules import broken_rule
-from fake_chat import Answer, FakeChat, chunks, fake_chat
+from fake_chat import FakeChat, chunks, fake_chat
+from fake_server import Answer
 
 TOOL = {"type": "function", "function": {"name": "look", "description": "", "parameters": {"type": "object"}}}
 USER = {"role": "user", "content": "hi"}

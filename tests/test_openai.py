@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import trio
-from fake_chat import Answer, FakeChat, Scripted, fake_chat
+from fake_chat import FakeChat, fake_chat
+from fake_server import Answer, Scripted
 from transcripts import answers, asks, user
 
 from actors import _extras

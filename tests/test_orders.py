@@ -308,7 +308,7 @@ async def test_a_life_that_is_over_gives_no_orders() -> None:
         await here.session.ask("go")
         life = here.session._session().life
         await here.session.stop()
-        token = current.set(life)  # type: ignore[arg-type]
+        token = current.set(life)
         try:
             with pytest.raises((Fenced, RecipientStopped)):
                 await here.session.pause()

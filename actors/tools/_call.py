@@ -72,10 +72,10 @@ async def _caught(fn: Callable[..., Awaitable[Any]], /, *args: Any) -> tuple[Any
     """What a tool returned, or raised: foreign code has exceptions of its own that are no `Exception`, asyncio's cancel say."""
     try:
         return await unprotected_async(fn, *args), None
-    except BaseException as error:
+    except BaseException as error:  # noqa: ASYNC103  # whatever holds a Cancelled goes on
         if any(isinstance(each, trio.Cancelled | KeyboardInterrupt | SystemExit) for each in leaves(error)):
             raise
-        return None, error
+        return None, error  # noqa: ASYNC104  # as above
 
 
 async def _limited(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) -> Any:
