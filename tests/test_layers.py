@@ -77,6 +77,7 @@ actors.models._content_parts  an answer off Gemini's wire
 actors.models.google        Google's Gemini
 actors.models._ollama_chat  Ollama's wire, both ways
 actors.models.ollama        Ollama
+actors.models.local         a small model in this process
 actors.models._gate         how often a provider may be asked, and what it costs
 actors.models._resolve      from `provider:name` to a model
 actors.models               the face of models

@@ -34,6 +34,7 @@ KNOWN: tuple[tuple[str, Capabilities], ...] = (  # `provider:model`, as a patter
     ("google:*", evolve(_GEMINI, result_images=True, signed_calls=True)),
     ("ollama:*mistral*", Capabilities(images=True, tool_choice=False, tool_choice_none=False, mail_after_results="bridge")),
     ("ollama:*", Capabilities(images=True, tool_choice=False, tool_choice_none=False)),
+    ("local:*", Capabilities()),
     ("mistral:*", Capabilities(images=True, mail_after_results="bridge", short_ids=True, counts=False)),
 )
 

@@ -8,6 +8,7 @@ from actors._errors import ConfigError
 from ._api import Model
 from .anthropic import AnthropicMessages
 from .google import Gemini
+from .local import LocalModel
 from .ollama import OllamaChat
 from .openai import OpenAIChat, mistral
 from .openai_responses import OpenAIResponses
@@ -19,6 +20,7 @@ PROVIDERS: Mapping[str, Callable[[str], Model]] = {
     "google": Gemini,
     "mistral": mistral,
     "ollama": OllamaChat,
+    "local": LocalModel,
 }
 _NOT_BY_NAME = {
     "scripted": "a script has no name: pass the object, model = ScriptedModel([say(...)])",

@@ -150,5 +150,5 @@ def test_a_valid_transcript_is_a_valid_request(rounds: list[Any], provider: Any)
 
 
 def test_every_provider_that_there_is_is_tested() -> None:
-    """A row in the table of providers is a row here."""
-    assert {str(provider) for provider in PROVIDERS} == set(EXIST)
+    """A row in the table of providers is a row here; what runs in this process has no wire."""
+    assert {str(provider) for provider in PROVIDERS} | {"local"} == set(EXIST)
