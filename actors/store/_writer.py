@@ -137,10 +137,13 @@ class Writer:
             [version] = db.execute("PRAGMA data_version").fetchone()
             if version != self._version:
                 batch.insert(0, _Job(*self._foreign, None))
-            intake = Intake(db)
+            intake, lonely = Intake(db), len(batch) == 1
             for job in batch:
-                job.result = self._taken_in(job.work, intake) if job.light else self._alone(job.work, intake)
+                job.result = self._taken_in(job.work, intake) if job.light else self._alone(job.work, intake, lonely=lonely)
             intake.flush()
+            if lonely and isinstance(batch[0].result, outcome.Error):
+                self._roll_back()
+                return
             db.execute("COMMIT")
             self.commits += 1
             self._version = version
@@ -152,15 +155,17 @@ class Writer:
             self._roll_back()
 
     @staticmethod
-    def _taken_in(work: Callable[[Intake], Any], intake: Intake) -> Any:
-        result = outcome.capture(work, intake)
+    def _taken_in(work: Callable[..., Any], *given: Any) -> Any:
+        result = outcome.capture(work, *given)
         if isinstance(result, outcome.Error) and isinstance(result.error, sqlite3.Error):
             raise result.error
         return result
 
-    def _alone(self, work: Work, intake: Intake) -> Any:
-        """Run one job under its savepoint. Raises `sqlite3.Error` where the whole transaction is lost."""
+    def _alone(self, work: Work, intake: Intake, *, lonely: bool) -> Any:
+        """Run one job under its savepoint. Raises `sqlite3.Error` where the whole transaction is lost, as that of a lonely job is."""
         db = self._db
+        if lonely:
+            return self._taken_in(work, db)
         intake.flush()
         db.execute("SAVEPOINT job")
         result: Any = outcome.capture(work, db)
