@@ -19,7 +19,8 @@ class Effects:
     """What tools did, in order: their idempotency keys."""
 
     keys: list[str] = field(factory=list)
-    waits: bool = True  # the next call runs for ever
+    waits: bool = True  # the next call runs until `ends`
+    ends: trio.Event = field(factory=trio.Event)
 
 
 class Clerk(Agent):
@@ -31,7 +32,7 @@ class Clerk(Agent):
     async def _do(self, context: ToolContext) -> str:
         self.deps.keys.append(context.idempotency_key)
         if self.deps.waits:
-            await trio.sleep_forever()
+            await self.deps.ends.wait()
         return "booked"
 
     @tool

@@ -33,6 +33,7 @@ from actors.agent._record import Commit, Draft, State, TimerRow
 from actors.agent._settle import ended
 from actors.models._blocks import Usage
 from actors.models._items import Placeholder, Result
+from actors.store._tables import _UNFINISHED
 from actors.store.sqlite import SQLiteStore
 
 SEEN = Outcome.completed("seen")
@@ -232,3 +233,11 @@ def test_limits_of_a_session_come_back(path: str) -> None:
             assert state.limits == Limits(max_unread=3, wake_on=("user",))
 
     trio.run(main)
+
+
+async def test_sessions_that_rest_cost_a_start_nothing(path: str) -> None:
+    """What has something to do is found by indexes that hold nothing else."""
+    async with opened(path) as store:
+        plan = await store._read(lambda db: db.execute(f"EXPLAIN QUERY PLAN {_UNFINISHED}", (0,)).fetchall())
+    scans = [step for *_, step in plan if step.startswith("SCAN")]
+    assert sorted(scans) == ["SCAN calls USING INDEX calls_open", "SCAN mailboxes USING INDEX mailboxes_to_wake"]

@@ -6,12 +6,13 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from durable import Effects, played, system_on, until
 from sqlite_files import mail, opened
 from transcripts import says, user
 
@@ -19,6 +20,7 @@ from actors import (
     StoreError,
 )
 from actors.agent._record import Commit, State
+from actors.models import call, say
 from actors.store._schema import MIGRATIONS
 from actors.store.sqlite import SQLiteStore
 
@@ -191,3 +193,23 @@ async def test_a_system_that_mounts_it_read_only_is_told(small_disk: Path) -> No
         await _made(path)
     await trio.run_process(["mount", "-o", "remount,rw", str(small_disk)])
     await _made(path)
+
+
+async def test_a_session_on_a_full_disk_goes_on_when_there_is_room(small_disk: Path) -> None:
+    """Its tool has worked: what came of that is kept as soon as it can be, and the run goes on by itself."""
+    filler, effects = small_disk / "filler", Effects()
+    agent = played(call("book"), say("booked"), say("still here"))
+    async with system_on(small_disk / "sessions.db", agent, deps=effects) as system:
+        session = await system.open(agent, session="s", deps=effects)
+        await session.send("go")
+        await until(lambda: bool(effects.keys))
+        with filler.open("wb", buffering=0) as file, suppress(OSError):  # noqa: ASYNC230
+            while file.write(b"x" * 4096):
+                pass
+        effects.ends.set()
+        with pytest.raises(StoreError, match="the disk is full; free some space"):
+            await session.send("y" * 100_000)
+        await trio.to_thread.run_sync(filler.unlink)
+        assert await session.wait_answer() == "booked"
+        assert await session.ask("and now?") == "still here"
+        assert [row.status for row in (await session.record()).calls] == ["completed"]
