@@ -19,6 +19,7 @@ class Router:
     def __init__(self) -> None:
         self.places: dict[str, Place] = {}
         self.exits: OrderedDict[str, Exit] = OrderedDict()
+        self.asleep: OrderedDict[str, Status] = OrderedDict()  # those that left memory and are no less there
 
     def add(self, place: Place) -> None:
         """Give a place its address. ConfigError if somebody has it."""
@@ -26,12 +27,18 @@ class Router:
             raise ConfigError(f"{place.address} is already there; choose another name, or stop it first")
         self.places[place.address] = place
         self.exits.pop(place.address, None)
+        self.asleep.pop(place.address, None)
 
     def remove(self, place: Place, exit: Exit) -> None:
         """Free its address and remember how it ended."""
         if self.places.get(place.address) is place:
             del self.places[place.address]
-            if place.kind == "call" or place.leaving:
+            if place.kind == "call":
+                return
+            if place.leaving:
+                self.asleep[place.address] = place.state.status  # type: ignore[attr-defined]  # only sessions leave
+                if len(self.asleep) > REMEMBERED:
+                    self.asleep.popitem(last=False)
                 return
             self.exits[place.address] = exit
             if len(self.exits) > REMEMBERED:
@@ -63,4 +70,6 @@ class Router:
         """The status of an address, also of one that ended."""
         if address in self.exits:
             return Status.FAILED if isinstance(self.exits[address], Failed) else Status.STOPPED
+        if address in self.asleep:
+            return self.asleep[address]
         return self.find(address).standing()

@@ -43,7 +43,7 @@ async def test_a_session_that_rests_leaves_memory_and_mail_brings_it_back(path: 
         session = await system.open(agent, session="s", deps=Effects())
         assert await session.ask("first") == "one"
         await until(lambda: system.statistics().sessions == 0)
-        assert (await system.sessions())[0].status is Status.IDLE
+        assert (await system.sessions())[0].status is session.status is Status.IDLE
         assert await session.ask("second") == "two"
         await until(lambda: system.statistics().sessions == 0)
         await session.send("third")
