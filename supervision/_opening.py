@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from contextlib import ExitStack
 from itertools import count
+from secrets import token_hex
 from typing import Any
 
 import trio
@@ -28,6 +29,8 @@ from actors.store._copy import Copy
 from ._place import Place
 from ._session import SessionPlace, check_session_id
 from ._session_ref import SessionRef
+
+TRIES = 3
 
 
 class Opener:
@@ -104,8 +107,10 @@ class Opener:
     async def _new_id(self, agent: type[Agent]) -> str:
         """A short id that no session has, here or in the store."""
         word = re.sub(r"[^a-z0-9._-]", "", agent.__name__.lower())[:40] or "session"
+        tries = 0
         while True:
-            id = f"{word}-{self._names()}"
+            tries += 1  # a store may hold thousands of such names: counting through them would take seconds
+            id = f"{word}-{self._names() if tries <= TRIES else token_hex(4)}"
             if (
                 id not in self._root.router.places
                 and id not in self._root.router.exits

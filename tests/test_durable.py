@@ -306,3 +306,22 @@ async def test_a_file_that_cannot_be_opened_is_told_on_entering(tmp_path: Path) 
     with pytest.raises(StoreError, match="its folder exists"):
         async with open_system(store=f"sqlite:///{tmp_path}/no/such/folder/agents.db"):
             pass
+
+
+async def test_a_session_without_a_name_gets_one_soon_however_many_there_are(path: Path) -> None:
+    """Each process begins to count at one; the store has all the names of those before it."""
+    async with system_on(path) as system:
+        names = {(await system.open(Clerk, deps=Effects())).address for _ in range(8)}
+    looked = 0
+    async with system_on(path) as system:
+        store: Any = system._root.store
+        find = store.find
+
+        async def counted(session: str) -> Any:
+            nonlocal looked
+            looked += 1
+            return await find(session)
+
+        store.find = counted
+        assert (await system.open(Clerk, deps=Effects())).address not in names
+    assert looked < 8
