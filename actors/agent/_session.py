@@ -46,6 +46,9 @@ from ._wait import WaitFor
 log = logging.getLogger("postroom.agent")
 
 
+NOTHING = Commit()
+
+
 class Session:
     """The loop of a session, from its activation until its life ends."""
 
@@ -205,7 +208,8 @@ class Session:
         async with self.calls.ending:
             about_to_run = self.busy
             applied = decide()
-            await self._commit(applied.commit)
+            if applied.commit != NOTHING:
+                await self._commit(applied.commit)
         self.calls.settled(applied.cancelled)
         if applied.stopped:
             await self._end("stopped")
