@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
-from actors import Envelope, FromUser, UserMessage
+from actors import Envelope, FromUser, Status, UserMessage
 from actors.events import (
     AnyEvent,
     Continuing,
@@ -20,6 +20,7 @@ from actors.events import (
     Refused,
     Restarted,
     RunStopped,
+    StatusChanged,
     ToolDetached,
     ToolFinished,
     ToolProgress,
@@ -69,6 +70,10 @@ def _stopped(event: RunStopped, _: str) -> Styled | None:
     return (f"({STOPS[event.reason]})", "red" if event.reason == "failed" else "yellow") if event.reason in STOPS else None
 
 
+def _status(event: StatusChanged, _: str) -> Styled | None:
+    return ("(paused: /resume goes on)", "yellow") if event.status is Status.PAUSED else None
+
+
 SHOWN: dict[type, Callable[[Any, str], Styled | None]] = {  # kind of event: its words and style, given the name of its tool
     ToolStarted: lambda event, _: (f"▸ {event.tool}({arguments(event.arguments)})", "cyan"),
     ToolProgress: lambda event, tool: (f"· {tool}: {glimpse(event.payload)}", "dim cyan"),
@@ -79,6 +84,7 @@ SHOWN: dict[type, Callable[[Any, str], Styled | None]] = {  # kind of event: its
     Waiting: lambda _event, _: ("(waiting for what runs in the background)", "dim"),
     Interrupted: lambda _event, _: ("(answer cut off)", "dim"),
     RunStopped: _stopped,
+    StatusChanged: _status,
     Restarted: lambda event, _: (f"↻ {event.address} restarted (attempt {event.attempt})", "yellow"),
     Ended: lambda event, _: None if event.exit.normal else (f"✗ {event.address} ended: {glimpse(event.exit)}", "red"),
     DeadLettered: lambda event, _: (f"✉ undeliverable to {event.recipient}: {event.reason}", "red"),

@@ -23,11 +23,12 @@ EPILOG = f"""examples:
 """
 RUN = """Run an agent on a task and show its answer, its tool calls and the mail it reads as they happen.
 
-While it runs, each line you type is mail to it. Ctrl-C stops the run, and the next line says what to do
-instead; Ctrl-C again stops everything in order. Settings come from the environment and from ./.env
+While it runs, each line you type is mail to it, or an order to its session: /pause, /resume, /stop,
+/interrupt words, /cancel call_1, /help (//x sends "/x"). Ctrl-C stops the run, and the next line says what
+to do instead; Ctrl-C again stops everything in order. Settings come from the environment and from ./.env
 (OPENAI_API_KEY, OPENAI_BASE_URL).
 """
-CODES = "exit code: 0 answered, 1 failed, 2 wrong use, 130 interrupted"
+CODES = "exit code: 0 answered, 1 failed, 2 wrong use, 130 interrupted, 143 terminated"
 DEMO = "Show, offline and without a key, what this is about: takes some ten seconds."
 
 
