@@ -7,6 +7,7 @@ commits, the call's task, the loop.
 
 import sys
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from typing import Any
 
 from actors import Agent, tool
@@ -42,11 +43,12 @@ class Adder(Agent):
 TOOL = Adder.__tools__["add"]
 
 
-async def _session(system: System, model: str) -> int:
+async def _session(system: System, model: str, watch: Stopwatch) -> int:
     """A conversation as an agent has it; how many calls it made."""
     done: list[int] = []
     session = await system.open(Adder, model=model, deps=done)
-    await session.ask("Go.", timeout=60)
+    with watch:
+        await session.ask("Go.", timeout=60)
     return len(done)
 
 
@@ -86,11 +88,10 @@ async def _compared(n: int, model: str, client: Any, bare: Bare) -> Measured:
     done, ours, theirs = 0, Stopwatch(), Stopwatch()
     rounds = min(ROUNDS, n)
     async with open_system() as system, client:
-        await _session(system, f"{model}:calls-2")
+        await _session(system, f"{model}:calls-2", Stopwatch())
         await bare(client, 2)
         for _ in range(n // rounds):
-            with ours:
-                done += await _session(system, f"{model}:calls-{rounds}")
+            done += await _session(system, f"{model}:calls-{rounds}", ours)
             with theirs:
                 await bare(client, rounds)
     each = [watch.cpu / (n // rounds * (rounds + 1)) * 1e6 for watch in (ours, theirs)]
@@ -99,13 +100,13 @@ async def _compared(n: int, model: str, client: Any, bare: Bare) -> Measured:
 
 
 async def openai(n: int) -> Measured:
-    sdk = __import__("openai")
+    sdk = import_module("openai")
     with provider("OPENAI_BASE_URL", "OPENAI_API_KEY", "/v1") as url:
         return await _compared(n, "openai", sdk.AsyncOpenAI(base_url=url, api_key="sesame"), _chat)
 
 
 async def anthropic(n: int) -> Measured:
-    sdk = __import__("anthropic")
+    sdk = import_module("anthropic")
     with provider("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY") as url:
         return await _compared(n, "anthropic", sdk.AsyncAnthropic(base_url=url, api_key="sesame"), _messages)
 
