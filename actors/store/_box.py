@@ -72,11 +72,12 @@ class StoredMailbox(Mailbox):
             while True:
                 try:
                     return await self._store(draft())
-                except MailboxFull:
-                    with trio.move_on_at(until) as scope:
-                        await self._room_made()
-                    if scope.cancelled_caught:
-                        raise
+                except MailboxFull as full:
+                    refusal = full
+                with trio.move_on_at(until) as scope:
+                    await self._room_made()
+                if scope.cancelled_caught:
+                    raise refusal
         finally:
             self._turn.release()
 
