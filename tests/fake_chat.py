@@ -21,6 +21,8 @@ from chat_rules import broken_rule
 from fake_server import Answer, FakeServer, Scripted, Wire, pieces, serving, sse
 from starlette.requests import Request
 
+__all__ = ["CHAT", "Answer", "FakeChat", "Scripted", "bearer", "chunks", "fake_chat", "refusal"]
+
 FakeChat = FakeServer
 
 
