@@ -241,3 +241,12 @@ async def test_sessions_that_rest_cost_a_start_nothing(path: str) -> None:
         plan = await store._read(lambda db: db.execute(f"EXPLAIN QUERY PLAN {_UNFINISHED}", (0,)).fetchall())
     scans = [step for *_, step in plan if step.startswith("SCAN")]
     assert sorted(scans) == ["SCAN calls USING INDEX calls_open", "SCAN mailboxes USING INDEX mailboxes_to_wake"]
+
+
+async def test_a_message_that_cannot_be_written_harms_no_other(path: str) -> None:
+    """The writer lives on, whatever it was given."""
+    async with opened(path) as store:
+        await store.create(State("s", "Clerk"))
+        with pytest.raises(StoreError, match="nothing was kept"):
+            await store.send(evolve(mail("hello"), trace="\ud800"))
+        assert (await store.send(mail("hello"))).seq == 1

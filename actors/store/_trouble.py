@@ -17,8 +17,8 @@ _WHAT = {
 }
 
 
-def trouble(path: str, error: sqlite3.Error) -> StoreError:
+def trouble(path: str, error: BaseException) -> StoreError:
     """The error as a person should read it."""
     code = getattr(error, "sqlite_errorcode", 0) or 0
-    told = _WHAT.get(code & 0xFF, f"failed: {error}")
+    told = _WHAT.get(code & 0xFF, f"failed ({type(error).__name__}); please report it")
     return StoreError(f"the store {path} {told} (nothing was kept of what was asked; SQLite says: {error})")

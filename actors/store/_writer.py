@@ -130,29 +130,31 @@ class Writer:
                 return
 
     def _commit(self, batch: list[_Job]) -> None:
-        """One transaction. Whatever happens, each job has its result, and no transaction stays open."""
-        db = self._db
-        try:
-            db.execute("BEGIN IMMEDIATE")
-            [version] = db.execute("PRAGMA data_version").fetchone()
-            if version != self._version:
-                batch.insert(0, _Job(*self._foreign, None))
-            intake, lonely = Intake(db), len(batch) == 1
-            for job in batch:
-                job.result = self._taken_in(job.work, intake) if job.light else self._alone(job.work, intake, lonely=lonely)
-            intake.flush()
-            if lonely and isinstance(batch[0].result, outcome.Error):
-                self._roll_back()
-                return
-            db.execute("COMMIT")
-            self.commits += 1
-            self._version = version
-        except sqlite3.Error as error:
-            failed = trouble(self._path, error)
+        """One transaction. Whatever happens, each job has its result, no transaction stays open, and the thread lives."""
+        done = outcome.capture(self._transact, batch)
+        if isinstance(done, outcome.Error):
+            failed = trouble(self._path, done.error)
             for job in batch:
                 if not isinstance(job.result, outcome.Error):
                     job.result = outcome.Error(type(failed)(*failed.args))
             self._roll_back()
+
+    def _transact(self, batch: list[_Job]) -> None:
+        db = self._db
+        db.execute("BEGIN IMMEDIATE")
+        [version] = db.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            batch.insert(0, _Job(*self._foreign, None))
+        intake, lonely = Intake(db), len(batch) == 1
+        for job in batch:
+            job.result = self._taken_in(job.work, intake) if job.light else self._alone(job.work, intake, lonely=lonely)
+        intake.flush()
+        if lonely and isinstance(batch[0].result, outcome.Error):
+            self._roll_back()
+            return
+        db.execute("COMMIT")
+        self.commits += 1
+        self._version = version
 
     @staticmethod
     def _taken_in(work: Callable[..., Any], *given: Any) -> Any:
