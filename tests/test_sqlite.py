@@ -24,6 +24,7 @@ from actors import (
     ResultsItem,
     Status,
     StopRun,
+    StoreError,
     ToolCallFinished,
     UserItem,
     VersionConflict,

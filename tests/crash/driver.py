@@ -77,13 +77,12 @@ def broken() -> None:
         if change.cursors is not None and change.items:
             nothing = {"items": (), "calls": (), "letters": (), "facts": None, "version": None}
             commit(db, evolve(change, **nothing))
-            db.execute("RELEASE job")
-            db.execute("COMMIT")
+            db.execute("COMMIT")  # with the savepoint of this job, if it has one
             Killing.between -= 1
             if not Killing.between:
                 die()
             db.execute("BEGIN IMMEDIATE")
-            db.execute("SAVEPOINT job")
+            db.execute("SAVEPOINT job")  # if it had none, this one ends with the transaction
             change = evolve(change, cursors=None)
         return commit(db, change)
 
