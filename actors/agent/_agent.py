@@ -23,6 +23,7 @@ from actors.tools._tool import Tool
 from actors.tools._toolset import Toolset
 
 from ._actions import Switches
+from ._compact import Compact, compact_of
 from ._handlers import check_handled
 from ._inbox import Inbox, check_inbox
 from ._toolbox import TOOLBOX
@@ -48,6 +49,8 @@ class Agent(Actor):
         pause_cancels_calls: A pause cancels the calls that run.
         resume_on_any_mail: Mail that comes after a pause ends it.
         mail_in_tool_result: Mail read together with results stands in the last of them (for models that take no user turn there).
+        compact: What a request holds of the transcript, given all its items; what is kept is never touched. A call and its results
+            stay together, and a user item comes first. Such as: `items[:1] + items[-40:]`, begun at an `AssistantItem`.
         inbox: Strings of the host's, read while a run goes on.
         deps: Whatever `open(..., deps=...)` was given; never stored.
     """
@@ -63,6 +66,7 @@ class Agent(Actor):
     pause_cancels_calls: ClassVar[bool] = False
     resume_on_any_mail: ClassVar[bool] = False
     mail_in_tool_result: ClassVar[bool] = False
+    compact: ClassVar[Compact | None] = None
     inbox: ClassVar[Inbox | None] = None
     deps: Any = None
 
@@ -90,7 +94,7 @@ class Agent(Actor):
 
 
 OPTIONS = (
-    "instructions", "model", "model_options", "tools", "toolbox", "limits", "max_rounds", *SWITCHES, "inbox", "deps",
+    "instructions", "model", "model_options", "tools", "toolbox", "limits", "max_rounds", *SWITCHES, "compact", "inbox", "deps",
 )  # fmt: skip
 
 
@@ -134,6 +138,7 @@ class Config:
     switches: Switches
     inbox: Inbox | None = None
     deps: Any = field(default=None, eq=False)
+    compact: Compact | None = None
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -184,6 +189,7 @@ def configure(agent: type[Agent], options: Mapping[str, Any], above: Limits | No
         agent, _models(agent, options), options.get("model_options", agent.model_options), toolset, toolbox, limits, max_rounds,
         _checked(agent, options.get("instructions", _instructions(agent))), _switches(agent, options),
         check_inbox(agent.__name__, options.get("inbox", agent.inbox)), options.get("deps", agent.deps),
+        compact_of(agent.__name__, options.get("compact", agent.compact)),
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from actors.models._transcript import Validator
 from ._agent import Agent, Config, instructions_for
 from ._budget import estimated, refusal
 from ._calls import Home
+from ._compact import compacted
 from ._record import UNSPENT, State
 from ._refused import shown
 
@@ -36,7 +37,7 @@ class Requests:
 
         Raises:
             LimitExceeded: The run, or those above the session, may make no further one.
-            ConfigError: Something is wrong with the instructions.
+            ConfigError: Something is wrong with the instructions, or with what `compact` made.
             TranscriptInvalid: A provider would refuse it.
         """
         refused = refusal(self._config.limits, self.spent, "this run") or self._home.over_budget()
@@ -46,10 +47,12 @@ class Requests:
             self._instructions = instructions_for(self._config, agent)
         options = dict(self._config.model_options)
         choice = options.pop("tool_choice", "auto")
-        request = Request(
-            self._instructions, self._transcript(), self._config.schemas, "none" if wrapped_up else choice, options
-        )
-        self._validator.check_request(request.transcript)
+        transcript = self._transcript()
+        if self._config.compact is not None:
+            transcript = compacted(self._config.agent.__name__, self._config.compact, transcript)
+        request = Request(self._instructions, transcript, self._config.schemas, "none" if wrapped_up else choice, options)
+        if self._config.compact is None:
+            self._validator.check_request(transcript)
         return request
 
     def _transcript(self) -> tuple[Item, ...]:
