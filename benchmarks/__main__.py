@@ -20,6 +20,8 @@ NAMES = (
     "ring",
     "skynet",
     "agent_round",
+    "interrupt",
+    "waiting_sessions",
     "provider_overhead",
     "durable_send",
     "durable_round",
