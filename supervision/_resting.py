@@ -21,6 +21,7 @@ from actors._errors import StoreError
 from ._session import SessionPlace
 
 TEND = 0.25  # seconds between two looks at what other processes did
+OFTEN = 5.0  # seconds between two looks for sessions that rest, or a quarter of `idle_timeout`
 FORGET = 3600.0  # seconds between two looks for mail to forget, or `retention` if that is less
 SCAN = 10.0  # seconds between two looks for sessions whose owner is gone
 
@@ -42,9 +43,10 @@ class Resting:
     async def tend(self) -> None:
         """Until cancelled: keep leases, take in what other processes did, let go of what rests."""
         root = self._root
-        looked = scanned = trio.current_time()
+        looked = scanned = rested = trio.current_time()
+        often = max(0.01, min(OFTEN, self._idle_timeout / 4))
         while root.store.durable:
-            await trio.sleep(min(TEND, max(0.01, self._idle_timeout / 4)))
+            await trio.sleep(min(TEND, often))
             try:
                 if trio.current_time() - looked >= TEND:
                     looked = trio.current_time()
@@ -55,7 +57,9 @@ class Resting:
                     await root.waking.scan()
             except StoreError as error:
                 root.waking.trouble(error)
-            self.let_go(self._idle_timeout)
+            if trio.current_time() - rested >= often:
+                rested = trio.current_time()
+                self.let_go(self._idle_timeout)
 
     async def _forget(self) -> None:
         now = trio.current_time()
