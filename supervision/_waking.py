@@ -15,9 +15,10 @@ from typing import Any
 import trio
 
 from actors._envelope import Action, Control, Priority, Receipt
-from actors._errors import ActorsError, ConfigError, LeaseLost, MailboxFull, RecipientStopped, StoreError
+from actors._errors import ActorsError, ConfigError, LeaseLost, MailboxFull, RecipientStopped, StartFailed, StoreError
 from actors._exit import Status, Stopped
 from actors._identity import Identity
+from actors._waiters import guarded
 from actors.agent._agent import Agent
 from actors.agent._record import Draft
 from actors.store._api import Store
@@ -97,6 +98,15 @@ class Waking:
         if place is not None and place.kind == "session":
             place.lost(LeaseLost(f"session {session} was taken over by another process"))
 
+    def _made(self, address: str, agent: type[Agent]) -> dict[str, Any]:
+        """The `deps` of a session that comes to life by itself. `StartFailed` if what makes them raises."""
+        if agent not in self._deps or "deps" in self._options.get(address, {}):
+            return {}
+        deps, error = guarded(self._deps[agent])
+        if error is not None:
+            raise StartFailed(path=address, error=error)
+        return {"deps": deps}
+
     def trouble(self, error: StoreError) -> None:
         """Tell that the store does not answer, once."""
         if str(error) != self._told:
@@ -134,7 +144,7 @@ class Waking:
             todo = f"write open_system(agents=[{found.agent}])"
             why = ConfigError(f"{address} is kept as a session of {found.agent}, which is not registered here; {todo}")
             return StoredPlace(self._root, address, why)
-        options = {**({"deps": self._deps[agent]()} if agent in self._deps else {}), **self._options.get(address, {})}
+        options = {**self._made(address, agent), **self._options.get(address, {})}
         try:
             await self._root.open(agent, address, None, None, options)
         except (ConfigError, LeaseLost) as why:  # it cannot run as it is written, or runs elsewhere; its mail is accepted

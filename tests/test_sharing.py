@@ -8,13 +8,18 @@ import trio
 from durable import Effects, played, system_on, until
 
 from actors import (
+    FromUser,
     LeaseLost,
     ResultsItem,
     SessionRecord,
+    StartFailed,
     Status,
     UserItem,
+    UserMessage,
 )
+from actors.agent._record import Draft
 from actors.models import call, say, slow
+from supervision import open_system
 
 
 @pytest.fixture
@@ -130,3 +135,21 @@ async def test_whoever_lost_its_lease_stops_without_a_trace(path: Path) -> None:
             await until(lambda: here.statistics().sessions == 0)
             record = await there.session("s").record()
     assert outcomes(record) == ["orphaned"]
+
+
+async def test_deps_that_cannot_be_made_cost_that_session_alone(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The system runs on; the mail stays where it is."""
+
+    def broken() -> Effects:
+        raise ValueError("no database")
+
+    async with system_on(path) as system:
+        await system.open(played(), session="s", deps=Effects())
+    agent = played(say("here"))
+    async with open_system(store=f"sqlite:///{path}", agents=[agent], deps={agent: broken}) as system:
+        with pytest.raises(StartFailed, match="no database"):
+            await system.session("s").ask("hello?")
+        store: Any = system._root.store
+        await store.send(Draft("s", UserMessage("wake up"), FromUser()))
+        await until(lambda: "could not be taken up: s did not start: ValueError: no database" in caplog.text)
+        assert (await system.sessions())[0].unread == 1
