@@ -243,7 +243,8 @@ class SQLiteStore:
         change = changed(state, self._keys[state.id], commit_, box.holds)
 
         def kept(accepted: list[Accepted]) -> None:
-            self._deliver(accepted)
+            for each in accepted:
+                self._deliver(each)
             state.apply(commit_)
             if change.cursors is not None:
                 box.advance(state.mail_cursor, state.control_cursor)
@@ -256,21 +257,14 @@ class SQLiteStore:
 
     async def send(self, draft: Draft) -> Receipt:
         """Accept mail; durable when it returns."""
-        letter = Letter.of(draft)
-
-        def kept(accepted: Accepted) -> Receipt:
-            self._deliver([accepted])
-            return accepted.receipt
-
-        receipt: Receipt = await self._open().take_in(letter, kept)
+        receipt: Receipt = await self._open().take_in(Letter.of(draft), self._deliver)
         return receipt
 
-    def _deliver(self, accepted: Sequence[Accepted]) -> None:
-        for each in accepted:
-            if each.envelope is None:
-                continue
-            box = self._boxes.get(each.to)
+    def _deliver(self, accepted: Accepted) -> Receipt:
+        if accepted.envelope is not None:
+            box = self._boxes.get(accepted.to)
             if box is not None:
-                box.deliver(each.envelope)
-            elif each.wakes:
-                self._woken(each.to)
+                box.deliver(accepted.envelope)
+            elif accepted.wakes:
+                self._woken(accepted.to)
+        return accepted.receipt
