@@ -22,6 +22,7 @@ NAMES = (
     "agent_round",
     "interrupt",
     "waiting_sessions",
+    "growth",
     "provider_overhead",
     "durable_send",
     "durable_round",
