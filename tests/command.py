@@ -44,12 +44,16 @@ class Running:
 
     async def until(self, text: str) -> None:
         """Read on until it printed this."""
-        assert self.process.stdout is not None
         with trio.fail_after(30):
             while text not in self.seen:
-                chunk = await self.process.stdout.receive_some()
-                assert chunk, f"it ended without {text!r}: {self.seen}"
-                self.seen += bytes(chunk).decode()
+                assert await self.more(), f"it ended without {text!r}: {self.seen}"
+
+    async def more(self) -> bool:
+        """Read on; whether there was more."""
+        assert self.process.stdout is not None
+        chunk = await self.process.stdout.receive_some()
+        self.seen += bytes(chunk).decode()
+        return bool(chunk)
 
     async def type(self, text: str) -> None:
         """Type."""

@@ -10,18 +10,21 @@ What they were written with, from PyPI alone:
 
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import h11
 import pytest
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 from command import Screen, events_of, on_a_terminal, postroom, running
+
+from actors import Agent
+from supervision import open_system
 
 SERVER = os.environ.get("POSTROOM_LOCAL_MODEL_URL", "")
 pytestmark = [
@@ -49,7 +52,35 @@ class Teller(Agent):
     """You tell long stories."""
     model = "openai:smollm2"
     model_options = {"max_tokens": 400, "temperature": 0.0}
+    interrupt_completions = True
 '''
+
+
+@frozen
+class Place:
+    """A place."""
+
+    name: str
+    people: int
+
+
+class Describer(Agent):
+    """You answer with JSON."""
+
+    model = "openai:smollm2"
+    model_options: ClassVar[Mapping[str, Any]] = {
+        "max_tokens": 60,
+        "temperature": 0.0,
+        "response_format": {  # it is too small to keep a shape in mind: the server's grammar does
+            "type": "json_object",
+            "schema": {
+                "type": "object",
+                "properties": {"name": {"type": "string", "maxLength": 20}, "people": {"type": "integer", "maximum": 999}},
+                "required": ["name", "people"],
+                "additionalProperties": False,
+            },
+        },
+    }
 
 
 @define(eq=False)
@@ -153,3 +184,29 @@ async def test_after_a_cancel_in_mid_stream_the_next_request_succeeds() -> None:
     assert code == 0
     assert len(recorder.bodies) == 2
     assert "Say hello." in recorder.bodies[-1]["messages"][-1]["content"]
+
+
+async def test_an_interrupt_in_mid_stream_cuts_the_answer_off_and_is_in_the_next_request() -> None:
+    """Nobody waits for the end of a long story."""
+    async with recorded() as recorder, running("run", "agents:Teller", "Tell a long story.", url=recorder.url) as run:
+        while len(run.seen.partition("Tell a long story.\n")[2]) < 20:  # words of the answer
+            await run.more()
+        await run.type("/interrupt Say hello.\n")
+        assert await run.end() == 0
+    assert "(answer cut off)" in run.seen
+    assert len(recorder.bodies) == 2
+    [_, words] = recorder.bodies[1]["messages"]
+    assert "Tell a long story." in words["content"]
+    assert "Say hello." in words["content"]
+
+
+async def test_an_answer_in_a_shape_is_a_value_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says is its affair; that it can be used is ours."""
+    async with recorded() as recorder:
+        monkeypatch.setenv("OPENAI_BASE_URL", recorder.url)
+        async with open_system() as system:
+            session = await system.open(Describer)
+            with trio.fail_after(60):
+                place = await session.ask("Describe the town of Ulm.", schema=Place)
+    assert isinstance(place, Place)
+    assert (type(place.name), type(place.people)) == (str, int)
