@@ -326,12 +326,12 @@ class Session:
         return unread and envelope.priority is INTERRUPT and self.config.switches.interrupt_completions
 
     async def _take(self, answer: Answered) -> None:
-        done = take(self.turn, self.state, answer.completion, answer.model, trio.current_time())
         self._requests.answered(answer.completion.usage)
+        done = take(self.turn, self.state, answer.completion, answer.model, trio.current_time(), self._requests.spent)
         if done.failure is not None:
             await self._fail(done.failure)
             return
-        await self._commit(evolve(done.commit, spent=self._requests.spent))
+        await self._commit(done.commit)
         self._requests.kept()
         self.home.progressed()
         self.calls.announce(done.announced)
