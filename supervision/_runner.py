@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from inspect import isawaitable
 from typing import Any, TypeVar, overload
@@ -127,16 +128,22 @@ class _Signals:
             async for number in signals:
                 if number == signal.SIGQUIT:
                     if self.system is not None:
-                        sys.stderr.write(self.system.report() + "\n")
+                        _tell(self.system.report())
                 else:
                     self.terminated = True
                     body.cancel()
 
     def hung(self, report: str) -> None:
         """The stop took longer than the hard deadline: tell what hangs and leave, for nothing else can end it."""
-        sys.stderr.write(f"postroom: these did not stop in time\n{report}\n")
-        sys.stderr.flush()
+        _tell(f"postroom: these did not stop in time\n{report}")
         os._exit(TERMINATED if self.terminated else HUNG)
+
+
+def _tell(text: str) -> None:
+    """On stderr, if anybody still reads it: a report that nobody wants must not keep a process."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 async def _main(

@@ -45,6 +45,16 @@ def start(seconds: float) -> "subprocess.Popen[str]":
     return process
 
 
+def test_a_program_that_does_not_stop_ends_also_when_nobody_reads_its_report() -> None:
+    """Whoever started it may be gone; it must not hang about for ever."""
+    process = start(0.1)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 70
+
+
 def test_a_program_that_does_not_stop_says_what_hangs_and_ends() -> None:
     """The tree, the zombie, and the very line it stands at; then the process ends with status 70, for nothing else can end it."""
     _, told = start(0).communicate(timeout=20)
