@@ -28,7 +28,6 @@ USER, PASSWORD = "postroom", "pass/word"
 QUICK = """
 fsync = off
 full_page_writes = off
-synchronous_commit = off
 shared_buffers = 16MB
 max_connections = 60
 max_wal_size = 256MB

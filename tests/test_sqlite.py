@@ -34,8 +34,8 @@ from actors.agent._record import Commit, Draft, State, TimerRow
 from actors.agent._settle import ended
 from actors.models._blocks import Usage
 from actors.models._items import Placeholder, Result
+from actors.store._api import Store
 from actors.store._tables import _UNFINISHED
-from actors.store.sqlite import SQLiteStore
 
 SEEN = Outcome.completed("seen")
 
@@ -46,7 +46,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "sessions.db")
 
 
-async def busy_state(store: SQLiteStore) -> State:
+async def busy_state(store: Store) -> State:
     """A session in which everything that can be kept is kept."""
     state = State("s", "Clerk", "parent", "ada", limits=evolve(SESSION_DEFAULTS, max_unread=7))
     await store.create(state)

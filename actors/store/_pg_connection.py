@@ -22,6 +22,8 @@ GRACE = 5.0  # seconds to end a query that is not wanted any more
 CONNECT = 10.0  # seconds to connect, where the user's `connect_timeout` says nothing else
 KEEPALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 
+_DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+
 
 async def _until(fd: int, want: int) -> int:
     """Wait until the socket is as wanted; what it is ready for."""
@@ -109,6 +111,11 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
             raise errors.ConnectionTimeout(f"no answer within {seconds:g} s")
         found._autocommit = autocommit  # noqa: SLF001  # as psycopg's own `connect` does
         return found
+
+    async def be_durable(self) -> None:
+        """Let a COMMIT be answered when it is on disk, also where a server is set to answer sooner."""
+        await self.execute(_DURABLE)
+        await self.commit()
 
     @property
     def idle(self) -> bool:

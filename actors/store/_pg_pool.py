@@ -55,11 +55,10 @@ class Pool:
         self._idle: list[TrioConnection] = []
         self._places = trio.CapacityLimiter(size)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close what is idle; what is in use is closed when it comes back."""
         self.closed = True
         self._forget()
-        await trio.lowlevel.checkpoint()
 
     def _forget(self) -> None:
         while self._idle:
@@ -69,8 +68,11 @@ class Pool:
     async def connection(self) -> AsyncIterator[TrioConnection]:
         """A connection without a transaction; one that is left inside a transaction is rolled back. Raises `psycopg.Error`."""
         async with self._places:
-            db = self._idle.pop() if self._idle else await TrioConnection.to(self.info)
+            known = bool(self._idle)
+            db = self._idle.pop() if known else await TrioConnection.to(self.info)
             try:
+                if not known:
+                    await db.be_durable()
                 yield db
             finally:
                 with trio.move_on_after(GRACE, shield=True):

@@ -54,10 +54,10 @@ def _state(error: psycopg.Error) -> str:
         "authentication failed": "28P01",
         "no password supplied": "28P01",
         "no pg_hba.conf entry": "28000",
-        "role ": "28000",
         "too many clients": "53300",
         "remaining connection slots": "53300",
         "too many connections": "53300",
+        "role ": "28000",
     }
     if "database " in text and "does not exist" in text:
         return "3D000"

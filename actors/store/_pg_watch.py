@@ -17,6 +17,7 @@ as long as it takes.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, Protocol
 
@@ -94,7 +95,10 @@ class Watch:
     async def begin(self, schema: str) -> None:
         """Take a lease, and begin."""
         self._schema, self._pool.closed = schema, False
-        await self._pool.transact(partial(renew, me=self._home.holder, seconds=self._lease))
+        with ExitStack() as undo:
+            undo.callback(self._pool.close)
+            await self._pool.transact(partial(renew, me=self._home.holder, seconds=self._lease))
+            undo.pop_all()
         self._due = trio.current_time() + self._lease / 3
         trio.lowlevel.spawn_system_task(self._run, name="postroom store (watch)")
 
@@ -109,7 +113,7 @@ class Watch:
             await self._tell()
         except StoreError:
             pass  # a lease that is not handed over runs out
-        await self._pool.close()
+        self._pool.close()
 
     async def _give_up(self, db: TrioConnection) -> None:
         await db.execute("DELETE FROM leases WHERE holder = %s", (self._home.holder,))

@@ -65,7 +65,7 @@ class PostgresStore:
         """Connect; make the tables if there are none."""
         self._pool.closed = False
         with ExitStack() as undo:
-            undo.callback(setattr, self._pool, "closed", True)
+            undo.callback(self._pool.close)
             schema: str = await self._pool.transact(partial(migrate, place=self.place))
             await self._watch.begin(schema)
             undo.pop_all()
@@ -79,7 +79,7 @@ class PostgresStore:
                 async with each.lock:
                     self._drop(each.state.id)
             await self._watch.end()
-            await self._pool.close()
+            self._pool.close()
 
     # -------------------------------------------------------------- sessions
     async def create(self, state: State) -> None:
