@@ -8,9 +8,9 @@ import trio
 from attrs import evolve
 from scenes import Diary, Worker, scene, virtual_time
 
-from actors import Limits, RunFailed
+from actors import Limits, ModelError, RunFailed
 from actors.agent._budget import refusal
-from actors.models import Completion, ModelEvent, Request, ScriptedModel, Usage, call, calls, say
+from actors.models import Completion, ModelEvent, Request, ScriptedModel, Usage, call, calls, fail, say, slow
 from supervision import open_system
 
 pytestmark = virtual_time
@@ -103,6 +103,18 @@ async def test_tokens_and_cost_of_a_run_are_bounded(limits: Limits, said: str) -
         with pytest.raises(RunFailed, match=said):
             await session.ask("go")
         assert len(model.requests) == 2
+
+
+async def test_what_a_failed_run_has_spent_is_not_held_against_the_next() -> None:
+    """Else a run that ended without an answer would leave a session that never makes a request again."""
+    script = (slow(60, say("cut")), fail(ModelError(status=401, reason="no")), say("ok"))
+    async with scene(*script, limits=Limits(max_requests=1)) as here:
+        await here.session.send("go")
+        await trio.sleep(3)
+        await here.session.stop_run()
+        with pytest.raises(RunFailed, match="HTTP 401"):
+            await here.session.ask("again")
+        assert await here.session.ask("and now?") == "ok"
 
 
 async def test_a_bound_on_the_system_is_of_all_that_it_spends() -> None:

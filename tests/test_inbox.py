@@ -9,7 +9,7 @@ import trio
 from attrs import define, field
 from scenes import Scene, Worker, scene, virtual_time
 
-from actors import INHERIT, Agent, ConfigError, Limits, UserItem
+from actors import INHERIT, Agent, ConfigError, Limits, StoreError, UserItem
 from actors.models import ScriptedModel, call, calls, fail, say
 from supervision import run
 
@@ -242,6 +242,25 @@ async def test_what_was_drained_before_a_failed_request_is_delivered_next() -> N
     async with scene(*script, inbox=Host(["look"])) as here:
         assert await here.session.ask("go") == "ok"
         assert (here.words(2), here.asked) == ("look", 3)
+
+
+async def test_what_a_store_could_not_accept_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host gave it out once: it is held until it was kept."""
+    async with scene(call("work", seconds=5), say("ok"), inbox=Host(["first"])) as here:
+        place = here.session._session()
+        accept, tries = type(place).host_mail, 0
+
+        async def refuse_once(self: Any, text: str) -> int:
+            nonlocal tries
+            tries += 1
+            if tries == 1:
+                raise StoreError("the disk is full")
+            found: int = await accept(self, text)
+            return found
+
+        monkeypatch.setattr(type(place), "host_mail", refuse_once)
+        assert await here.session.ask("go") == "ok"
+        assert (here.words(1), here.asked, tries) == ("first", 2, 2)
 
 
 # ------------------------------------------------------------------ whose it is

@@ -4,8 +4,8 @@ import pytest
 import trio
 from scenes import scene, virtual_time
 
-from actors import ConfigError, Limits, TimerFired
-from actors.agent._record import State
+from actors import ConfigError, LeaseLost, Limits, RecipientStopped, Stopped, StoreError, TimerFired
+from actors.agent._record import Commit, State
 from actors.agent._timers import Timers, timer
 from actors.models import call, calls, say
 from actors.store.memory import MemoryStore
@@ -111,6 +111,45 @@ async def test_timers_are_kept_with_the_session_and_taken_up_again() -> None:
     await fired[0][1]()  # type: ignore[operator]
     assert [envelope.body for envelope in store.mailbox("s").unread(0)] == [TimerFired("a", "early")]
     assert list(state.timers) == ["b"]
+
+
+class Failing(MemoryStore):
+    """A store whose disk is full for some commits that send mail, once somebody says so."""
+
+    error: Exception = StoreError("the disk is full")
+    left = 0
+
+    async def commit(self, state: State, commit: Commit) -> None:
+        """Keep it, or not."""
+        if commit.mail and self.left:
+            self.left -= 1
+            raise self.error
+        await super().commit(state, commit)
+
+
+async def test_a_store_that_fails_makes_a_timer_wait(caplog: pytest.LogCaptureFixture) -> None:
+    """It is told when there is room again; the system is not harmed."""
+    store = Failing()
+    async with scene(say("ok"), store=store) as here:
+        store.left = 3
+        await here.session.send_after(5, "late", label="t")
+        await trio.sleep(7)
+        assert here.asked == 0
+        await trio.sleep(2)
+        assert (here.asked, here.words(0).splitlines()[-1]) == (1, "late")
+        assert caplog.text.count("could not be kept yet: the disk is full") == 3
+
+
+@pytest.mark.parametrize("error", [LeaseLost("another process has it"), RecipientStopped(address="s", exit=Stopped())])
+async def test_a_timer_of_a_session_that_is_gone_ends_quietly(error: Exception) -> None:
+    """Whoever has the session now has its timers; of one that has ended nobody is told."""
+    store = Failing()
+    async with scene(say("ok"), store=store) as here:
+        store.error, store.left = error, 1
+        await here.session.send_after(5, "late")
+        await trio.sleep(60)
+        assert (here.asked, store.left) == (0, 0)
+        assert await here.session.ask("hello") == "ok"
 
 
 # ------------------------------------------------------------------ a model's

@@ -50,10 +50,11 @@ def check_inbox(agent: str, inbox: Any) -> Any:
 
 
 class Drain:
-    """The reader of one run."""
+    """The reader of one run. What it gave is held until it was accepted: a store that fails loses nothing."""
 
-    def __init__(self, inbox: Any, agent: str) -> None:
+    def __init__(self, inbox: Any, agent: str, before: "Drain | None" = None) -> None:
         self._agent = agent
+        self.held: list[str] = [] if before is None else before.held
         self._fn, error = guarded(inbox.reader, agent)
         if error is None and not callable(self._fn):
             error = TypeError(f"it returned {self._fn!r}, which cannot be called")
@@ -62,14 +63,18 @@ class Drain:
             log.error("the inbox of %s gave no reader for this run: %r", agent, error, exc_info=error)
 
     def text(self) -> str:
-        """What is new, as one message; `""` if nothing is."""
-        if self._fn is None:
-            return ""
-        drained, error = guarded(self._fn)
-        if error is not None:
-            log.error("the inbox of %s could not be drained: %r", self._agent, error, exc_info=error)
-            return ""
-        return "\n\n".join(self._strings(drained))
+        """What was not accepted yet, as one message; `""` if there is nothing."""
+        if self._fn is not None:
+            drained, error = guarded(self._fn)
+            if error is not None:
+                log.error("the inbox of %s could not be drained: %r", self._agent, error, exc_info=error)
+            else:
+                self.held += self._strings(drained)
+        return "\n\n".join(self.held)
+
+    def accepted(self) -> None:
+        """It was: the next `text` is new."""
+        self.held.clear()
 
     def _strings(self, drained: Any) -> list[str]:
         if isinstance(drained, str) or not isinstance(drained, Sequence):

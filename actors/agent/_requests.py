@@ -40,6 +40,8 @@ class Requests:
             ConfigError: Something is wrong with the instructions, or with what `compact` made.
             TranscriptInvalid: A provider would refuse it.
         """
+        if begins:
+            self._uncommitted = UNSPENT  # what the run before it spent without an answer
         refused = refusal(self._config.limits, self.spent, "this run") or self._home.over_budget()
         if refused is not None:
             raise LimitExceeded(refused)

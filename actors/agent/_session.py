@@ -143,11 +143,12 @@ class Session:
         if text:
             with trio.CancelScope(shield=True):
                 self.turn.hosts.add(await self.home.host_mail(text))
+            drain.accepted()
 
     def _read_inbox(self, ask: Ask) -> None:
         """Each run has a reader of its own."""
         if self.config.inbox is not None and (ask.begins or self._drain is None):
-            self._drain = Drain(self.config.inbox, self.config.agent.__name__)
+            self._drain = Drain(self.config.inbox, self.config.agent.__name__, self._drain)
         if ask.exhausted:
             told = "%s: its inbox has restarted the count of rounds %d times, as often as it may in a run"
             log.warning(told, self.state.id, self.config.max_rounds)

@@ -2,20 +2,22 @@
 
 A timer is set and cancelled by a commit, so it outlives the loop, and the process where the session's store does. It fires by one
 commit too, which drops it and sends its `TimerFired` under the timer's id: once, however often that is tried. A full mailbox makes
-it wait.
+it wait, and so does a store that cannot keep it.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from actors._envelope import FromSystem, TimerFired
-from actors._errors import MailboxFull
+from actors._errors import LeaseLost, MailboxFull, SendRefused, StoreError
 from actors.store._api import Store
 
 from ._record import Commit, Draft, State, TimerRow
 
-AGAIN = 1.0  # seconds until one that found the mailbox full tries again
+log = logging.getLogger("postroom.agent")
+AGAIN = 1.0  # seconds until one that could not be told tries again
 
 
 class Clock(Protocol):
@@ -89,5 +91,11 @@ class Timers:
         mail = Draft(self._state.id, TimerFired(row.label, row.text), FromSystem("timer"), row.id, hops=row.hops)
         try:
             await self._store.commit(self._state, Commit(timers_gone=(row.id,), mail=(mail,), loop=False))
-        except MailboxFull:
+        except LeaseLost:
+            return  # whoever has the session now has its timers
+        except (MailboxFull, StoreError) as error:
+            if isinstance(error, StoreError):
+                log.error("timer %s of %s could not be kept yet: %s", row.id, self._state.id, error)  # noqa: TRY400  # it is worded
             self.arm(row, AGAIN)
+        except SendRefused:
+            return  # the session has ended: there is nobody to tell

@@ -78,9 +78,7 @@ class Turn:
     attach: Callable[[str], float | None] = field(default=lambda _tool: None)  # how long a tool's calls are waited for
     is_child: Callable[[str], bool] = field(default=lambda _session: False)
     handled: Match = field(default=lambda _envelope: False)  # whether it waits for a handler of the agent's own
-    handles: Callable[[object], bool] = field(
-        default=lambda _body: False
-    )  # whether such a handler takes it: the model never sees it
+    handles: Callable[[object], bool] = field(default=lambda _body: False)  # whether one takes it: the model never sees it
     phase: Phase = Phase.IDLE
     open: list[OpenCall] = field(factory=list)
     asked: dict[str, ToolCall] = field(factory=dict)  # what each open call was asked, until it has its result
@@ -217,6 +215,8 @@ class Turn:
         self, state: State, calls: Sequence[OpenCall], why: Callable[[OpenCall], str], now: float
     ) -> tuple[dict[str, str], dict[str, Outcome]]:
         """Which of these go on detached, and why; the others fail, for there is no more room in the background."""
+        if not calls:
+            return {}, {}
         stay = detachable(calls, self.open, state, self.max_detached)
         told = f"{', '.join(in_background(self.open, state))} run in the background, as many as may; wait for one or cancel one"
         refused = {each.id: failed(self.began.get(each.id), told, now) for each in calls if each not in stay}
@@ -313,9 +313,7 @@ class Turn:
 
     def at_boundary(self, state: State) -> bool:
         """Whether a host's inbox is to be read now: behind a tool round, an empty turn, or a would-be final answer."""
-        if state.status is Status.PAUSED:
-            return False
-        return self.boundary or (self.phase is Phase.CALLS and self.between_rounds(state))
+        return (self.boundary or self.phase is Phase.CALLS) and self.between_rounds(state)
 
     def between_rounds(self, state: State) -> bool:
         """Whether no call is attached, and there is no pause."""
