@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,3 +32,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = next((mark.name for mark in item.iter_markers() if mark.name in CLOCKS), None)
         if chosen == "virtual_time" and inspect.iscoroutinefunction(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.trio(run=_jumping), append=False)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the store's file will be."""
+    return tmp_path / "agents.db"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import trio
 from attrs import define, field
 
-from actors import Agent, ToolContext, tool
+from actors import Agent, ResultsItem, SessionRecord, ToolContext, UserItem, tool
 from actors.models import Scripted, ScriptedModel
 from supervision import System, open_system
 
@@ -60,6 +60,18 @@ async def until(holds: Callable[[], bool]) -> None:
     """Wait until this holds: threads do their part in real time, and tell nobody."""
     while not holds():  # noqa: ASYNC110
         await trio.sleep(0.01)
+
+
+def outcomes(record: SessionRecord) -> list[str]:
+    """The statuses of all results, in order."""
+    items = [item for item in record.items if isinstance(item, ResultsItem)]
+    return [each.outcome.status for item in items for each in item.results]
+
+
+def said(record: SessionRecord) -> list[str]:
+    """What people said, in order, as often as it stands there."""
+    items = [item for item in record.items if isinstance(item, UserItem)]
+    return [getattr(mail.body, "text", "") for item in items for mail in item.mail]
 
 
 BURY = """

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trio
-from durable import Clerk, Effects, killed, played, system_on, until
+from durable import Clerk, Effects, killed, outcomes, played, said, system_on, until
 
 from actors import (
     Agent,
@@ -16,32 +16,12 @@ from actors import (
     MailboxFull,
     RecipientStopped,
     ResultsItem,
-    SessionRecord,
     Status,
     StoreError,
     UnknownRecipient,
-    UserItem,
 )
 from actors.models import call, calls, say, slow
 from supervision import open_system, run
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the store's file will be."""
-    return tmp_path / "agents.db"
-
-
-def outcomes(record: SessionRecord) -> list[str]:
-    """The statuses of all results, in order."""
-    items = [item for item in record.items if isinstance(item, ResultsItem)]
-    return [each.outcome.status for item in items for each in item.results]
-
-
-def said(record: SessionRecord) -> list[str]:
-    """What people said, in order, as often as it stands there."""
-    items = [item for item in record.items if isinstance(item, UserItem)]
-    return [getattr(mail.body, "text", "") for item in items for mail in item.mail]
 
 
 # ------------------------------------------------------------------ found again

@@ -5,39 +5,18 @@ from typing import Any
 
 import pytest
 import trio
-from durable import Effects, played, system_on, until
+from durable import Effects, outcomes, played, said, system_on, until
 
 from actors import (
     FromUser,
     LeaseLost,
-    ResultsItem,
-    SessionRecord,
     StartFailed,
     Status,
-    UserItem,
     UserMessage,
 )
 from actors.agent._record import Draft
 from actors.models import call, say, slow
 from supervision import open_system
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the store's file will be."""
-    return tmp_path / "agents.db"
-
-
-def outcomes(record: SessionRecord) -> list[str]:
-    """The statuses of all results, in order."""
-    items = [item for item in record.items if isinstance(item, ResultsItem)]
-    return [each.outcome.status for item in items for each in item.results]
-
-
-def said(record: SessionRecord) -> list[str]:
-    """What people said, in order, as often as it stands there."""
-    items = [item for item in record.items if isinstance(item, UserItem)]
-    return [getattr(mail.body, "text", "") for item in items for mail in item.mail]
 
 
 # ------------------------------------------------------------------ leaving memory, and coming back
