@@ -251,7 +251,7 @@ class Lives:
     def _settle(self, place: Place, life: Life, exit: Exit) -> None:
         """Step 6: the message in progress, what its `receive` took, and the replies this life still owed."""
         box = place.mailbox
-        begun = [*((life.mail,) if life.mail is not None else ()), *(life.taken or ())]
+        begun = [*((life.mail,) if life.mail is not None and place.kind != "session" else ()), *(life.taken or ())]
         life.mail = life.taken = None
         again = [envelope for envelope in begun if self._again(place, envelope.seq, exit)]
         for envelope in again:  # first: what is handled moves the cursor past what is not put back
@@ -303,7 +303,7 @@ class Lives:
         place.asked = mode
         place.reason = reason
         place.mailbox.close(lambda: RecipientStopped(address=place.address, exit=Stopped("stopping")))
-        life = place.life
+        life = place.life_to_end()
         if life is None:
             self.runtime.succession.finish(place, Stopped(reason))
             return
@@ -337,7 +337,7 @@ class Lives:
 
     async def halt(self, place: Place, reason: str) -> None:
         """End the current life but not the place: a group restart begins the next one."""
-        life = place.life
+        life = place.life_to_end()
         if life is None or place.asked is not None:
             if place.asked is not None:
                 await place.wait()

@@ -4,20 +4,23 @@
     nobody's           a new session, kept in the store
     in the store       that session, taken up where it was left
     live here          the same ref; the options of whoever opened it first hold
+    a tree's           that child of the tree, also where it left memory meanwhile; the options of its spec hold
     stopped for good   RecipientStopped
     another agent's    ConfigError
 
-Two who open one id at once get one session: the second waits for the first, and tries itself if that failed.
+Two who open one id at once get one session: the second waits for the first, and tries itself if that failed. A tree that starts
+takes over a session of its own that mail, or the store, has woken before: what runs of it is shut down and goes on in the tree.
 """
 
 import re
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from secrets import token_hex
 from typing import Any
 
 import trio
+from attrs import evolve, frozen
 
 from actors._errors import ConfigError, RecipientStopped, StoreError
 from actors._exit import Status, Stopped
@@ -29,8 +32,23 @@ from actors.store._copy import Copy
 from ._place import Place
 from ._session import SessionPlace, check_session_id
 from ._session_ref import SessionRef
+from ._spec import ChildSpec
 
 TRIES = 3
+
+
+@frozen
+class Wish:
+    """What is to be opened. `seat`: its spec in a tree, and its supervisor there."""
+
+    agent: type[Agent]
+    id: str
+    options: Mapping[str, Any]
+    owner: str | None = None
+    parent: str | None = None
+    copy: Copy | None = None
+    by_itself: bool = False
+    seat: tuple[ChildSpec, Place | None] | None = None
 
 
 class Opener:
@@ -52,41 +70,97 @@ class Opener:
         check_options(agent, options)
         id = await self._new_id(agent) if session is None else session
         check_session_id(id)
-        while id in self._under_way:
-            await self._under_way[id].wait()
+        await self._alone(id)
         place = self._root.router.places.get(id)
         if place is not None and copy is None:
-            _check_live(place, agent)
+            _check_live(place, agent).by_itself = False
             return SessionRef(id, self._root)
         if copy is not None and (place is not None or await self._root.store.find(id) is not None):
             raise ConfigError(f"there is a session {id} already; give the copy another id, session=...")
+        with self._opening(id):
+            await self._begin(Wish(agent, id, options, owner, parent, copy))
+        return SessionRef(id, self._root)
+
+    async def wake(self, agent: type[Agent], id: str, options: Mapping[str, Any]) -> None:
+        """As `open`, of a session that is kept, and that nobody asked for by opening it."""
+        await self._alone(id)
+        if id not in self._root.router.places:
+            with self._opening(id):
+                await self._begin(Wish(agent, id, options, by_itself=True))
+
+    async def seat(self, spec: ChildSpec, parent: Place | None) -> SessionPlace:
+        """The place of a tree's session, which has not started yet: a new one, or the one that is kept."""
+        agent, id = spec.agent, spec.name if parent is None else f"{parent.address}/{spec.name}"
+        assert agent is not None
+        await self._alone(id)
+        while (place := self._root.router.places.get(id)) is not None:
+            if not isinstance(place, SessionPlace) or not place.by_itself or place.config.agent is not agent:
+                raise ConfigError(f"{id} is already there; choose another name, or stop it first")
+            place.leave("its tree starts", shut=True)
+            await place.wait()
+            await self._alone(id)
+        with self._opening(id):
+            return await self._placed(Wish(agent, id, spec.given, (spec.options or {}).get("owner"), seat=(spec, parent)))
+
+    async def _alone(self, id: str) -> None:
+        while id in self._under_way:
+            await self._under_way[id].wait()
+
+    @contextmanager
+    def _opening(self, id: str) -> Iterator[None]:
         done = self._under_way[id] = trio.Event()
         try:
-            await self._begin(agent, id, owner, parent, options, copy)
+            yield
         finally:
             del self._under_way[id]
             done.set()
-        return SessionRef(id, self._root)
 
-    async def _begin(
-        self, agent: type[Agent], id: str, owner: str | None, parent: str | None, options: Mapping[str, Any], copy: Copy | None
-    ) -> None:
-        config = configure(agent, options, self._root.limits)
-        self._root.waking.register(agent)
-        self._root.waking.remember(id, options)
-        state = await self._stored(id, agent, State(id, agent.__name__, parent, owner, limits=config.limits))
-        with ExitStack() as stack:
-            stack.callback(self._root.store.release, state)
-            self._root.admit_new()
-            if copy is not None:
-                await self._root.store.commit(state, copy.commit(id))
-            if state.limits != config.limits:
-                await self._root.store.commit(state, Commit(limits=config.limits, loop=False))
-                self._root.admit_new()
-            place = SessionPlace(self._root, config, state, self._root.store, None)
-            self._root.adopt(place, None, id)
-            stack.pop_all()  # from here on it is let go when its place has ended
+    async def _begin(self, wish: "Wish") -> None:
+        seat = self._seat_in_tree(wish)
+        if seat is None:
+            await self._root.lives.start(await self._placed(wish))
+            return
+        place = await self._placed(evolve(wish, options=seat[0].given, seat=seat))
+        place.joining = True
+        seat[1].stopped.discard(seat[0].name)
         await self._root.lives.start(place)
+        place.joining = False
+
+    def _seat_in_tree(self, wish: "Wish") -> "tuple[ChildSpec, Any] | None":
+        """The spec and the supervisor of a tree's session that is not in memory, where that tree is at work."""
+        head, _, name = wish.id.rpartition("/")
+        parent = self._root.router.places.get(head)
+        if parent is None or parent.kind != "supervisor" or parent.status is not Status.IDLE or parent.asked is not None:
+            return None
+        specs = (each for each in parent.spec.children if isinstance(each, ChildSpec))
+        return next(((each, parent) for each in specs if each.name == name and each.agent is wish.agent), None)
+
+    async def _placed(self, wish: "Wish") -> SessionPlace:
+        root, id = self._root, wish.id
+        options: Mapping[str, Any] = wish.options
+        spec, parent = wish.seat or (None, None)
+        limits = root.limits
+        if spec is not None:
+            limits = root.limits_of(spec, parent)
+            options = {**({} if "deps" in options else root.waking.made(id, wish.agent)), **options}
+        config = configure(wish.agent, options, limits)
+        root.waking.register(wish.agent)
+        root.waking.remember(id, wish.options)
+        new = State(id, wish.agent.__name__, wish.parent, wish.owner, limits=config.limits)
+        state = await self._stored(id, wish.agent, new)
+        with ExitStack() as stack:
+            stack.callback(root.store.release, state)
+            root.admit_new()
+            if wish.copy is not None:
+                await root.store.commit(state, wish.copy.commit(id))
+            if state.limits != config.limits:
+                await root.store.commit(state, Commit(limits=config.limits, loop=False))
+                root.admit_new()
+            place = SessionPlace(root, config, state, root.store, spec, parent)
+            place.by_itself = wish.by_itself
+            root.adopt(place, parent, id if spec is None else spec.name)
+            stack.pop_all()  # from here on it is let go when its place has ended
+        return place
 
     async def _stored(self, id: str, agent: type[Agent], new: State) -> State:
         """The session that is kept under this id; else `new`, which is kept from now on."""
@@ -119,7 +193,7 @@ class Opener:
                 return id
 
 
-def _check_live(place: Place, agent: type[Agent]) -> None:
+def _check_live(place: Place, agent: type[Agent]) -> SessionPlace:
     if not isinstance(place, SessionPlace):
         what = "an actor" if place.kind == "actor" else f"a {place.kind}"
         raise ConfigError(f"{place.address} is {what} already; choose another id")
@@ -128,3 +202,4 @@ def _check_live(place: Place, agent: type[Agent]) -> None:
     refusal = place.refusal()
     if refusal is not None:
         raise refusal
+    return place

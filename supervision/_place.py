@@ -40,6 +40,8 @@ class Place:
 
     kind = "actor"
     leaving = False  # memory: nothing ends, nobody is told
+    joining = False  # it comes back to a supervisor at work: whoever brings it back hears if that fails
+    backoff: Backoff | None = None  # of a session's loop
     direct = True  # a ref that was admitted once may write to the mailbox itself
     ref_type: type[ActorRef] = ActorRef
 
@@ -142,6 +144,15 @@ class Place:
         return receipt
 
     # -------------------------------------------------------------- living and ending
+    @property
+    def alive(self) -> bool:
+        """Whether there is something to stop before it can be started again."""
+        return self.life is not None
+
+    def life_to_end(self) -> Life | None:
+        """The life that a stop has to cancel, if there is one."""
+        return self.life
+
     async def body(self, lives: Any, life: Life) -> Exit:
         """What a life of this place does."""
         assert isinstance(self.spec, ChildSpec)

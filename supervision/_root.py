@@ -29,7 +29,7 @@ from ._place import Place
 from ._report import report as report_hung
 from ._resting import Resting
 from ._router import Router
-from ._spec import ChildSpec, Factory, Supervisor, check_limits
+from ._spec import ChildSpec, Factory, Supervisor, check_actor, check_limits
 from ._spending import Spending
 from ._succession import Succession
 from ._supervisor import SupervisorPlace
@@ -70,7 +70,8 @@ class Root:
         self.router = Router()
         self.hub = Hub()
         self.lives = Lives(self)
-        self.open = Opener(self).open
+        self.opener = Opener(self)
+        self.open = self.opener.open
         self.waking = Waking(self, agents, deps or {})
         self.resting = Resting(self, idle_timeout, max_live, retention)
         self.watches = Watches(self.router, self.lives.running)
@@ -153,11 +154,19 @@ class Root:
             check_limits(address, self.limits, spec)  # those of a tree were held against each other when it was written
         context = parent.context.copy() if isinstance(parent, SupervisorPlace) else copy_context()
         place = (SupervisorPlace if isinstance(spec, Supervisor) else Place)(self, address, spec, parent, context)
-        place.limit(self._limits_of(spec, parent))
+        place.limit(self.limits_of(spec, parent))
         self.adopt(place, parent, spec.name)
         return place
 
-    def _limits_of(self, spec: ChildSpec | Supervisor, parent: Place | None) -> Limits | None:
+    async def take_seat(self, spec: ChildSpec | Supervisor, parent: Place | None) -> Place:
+        """As `seat`, also for a session, which is looked for in the store. Raises as `open` does."""
+        if isinstance(spec, ChildSpec) and spec.agent is not None:
+            if parent is None:
+                check_limits(spec.name, self.limits, spec)
+            return await self.opener.seat(spec, parent)
+        return self.seat(spec, parent)
+
+    def limits_of(self, spec: ChildSpec | Supervisor, parent: Place | None) -> Limits | None:
         """What is set above a place, narrowed by what is set on it."""
         above = self.limits if parent is None else parent.limits
         if spec.limits is None:
@@ -192,6 +201,7 @@ class Root:
         life.check()
         if life.over or life.scope.cancel_called:
             raise ActorsError(f"{life.address} is stopping and starts no more children")
+        check_actor(life.address, factory)
         parent = self.lives.running[life]
         most = None if parent.limits is None else parent.limits.max_children
         if isinstance(most, int) and len(parent.children or ()) >= most:

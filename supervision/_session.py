@@ -1,4 +1,4 @@
-"""Sessions in the tree: their places, and the places of their calls."""
+"""Sessions in the tree: their places. Their calls are in `_call.py`."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection
@@ -16,7 +16,6 @@ from actors._envelope import (
     CancelAllAttached,
     Control,
     FromSession,
-    FromToolCall,
     FromUser,
     Priority,
     Receipt,
@@ -27,33 +26,35 @@ from actors._envelope import (
 )
 from actors._errors import (
     ConfigError,
+    Fenced,
     LeaseLost,
     NotPermitted,
     RestartIntensityExceeded,
     SendRefused,
     sentence,
 )
-from actors._exit import Exit, Failed, Finished, Status, Stopped
+from actors._exit import Exit, Failed, Status, Stopped
 from actors._identity import Identity
 from actors._life import Life
-from actors._receive import ActorMailbox
+from actors._ref import StopMode
 from actors._reply import ReplyToken
+from actors._verdict import for_the_root
 from actors.agent._agent import Config
 from actors.agent._control import attached
-from actors.agent._record import State, TimerRow
+from actors.agent._record import Commit, State, TimerRow
 from actors.agent._session import Session
 from actors.events import MailAccepted, Refused
 from actors.models._api import Model
 from actors.models._blocks import Usage
 from actors.store._api import Store
 
+from ._call import CallPlace
 from ._owner import PATIENCE, OwnerPlace
 from ._place import Place
 from ._session_ref import SessionRef
 from ._spec import Backoff, ChildSpec, check_name
 
 log = logging.getLogger("postroom.supervision")
-_NO_MAIL = ActorMailbox("call")  # calls accept none; one box stands for all
 
 
 def check_session_id(id: str) -> None:
@@ -77,21 +78,60 @@ def as_words(address: str, body: object) -> UserMessage | AgentMessage | None:
     return body
 
 
+class Fence:
+    """The store of an activation that is over and did not end in time: it keeps nothing."""
+
+    durable = True
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    async def commit(self, _state: State, _commit: Commit) -> None:
+        """Refuse it."""
+        raise Fenced(address=self._address)
+
+
+def _seat_of(session: str, config: Config) -> ChildSpec:
+    """What a session is started by that is in no tree; its life is `SessionPlace.body`."""
+    return ChildSpec(Actor, name=session.rpartition("/")[2], backoff=Backoff(), init_timeout=10 + _for_servers(config))
+
+
+def _patient(spec: ChildSpec, config: Config) -> ChildSpec:
+    """The spec of a tree, with the time that its MCP servers may take."""
+    if not config.toolset.links:
+        return spec
+    return ChildSpec(
+        Actor, name=spec.name, restart=spec.restart, shutdown=spec.shutdown, init_timeout=spec.init_timeout + _for_servers(config),
+        significant=spec.significant, backoff=spec.backoff, limits=spec.limits,
+    )  # fmt: skip
+
+
+def _for_servers(config: Config) -> float:
+    return PATIENCE * len(config.toolset.links)
+
+
 class SessionPlace(Place):
     """The place of a session: mail goes through its rules, its life is the loop, its children are its calls."""
 
-    __slots__ = ("config", "leaving", "session", "state")
+    __slots__ = ("backoff", "by_itself", "config", "final", "joining", "leaving", "session", "shut", "state")
 
     kind = "session"
     direct = False
     ref_type = SessionRef
 
-    def __init__(self, runtime: Any, config: Config, state: State, store: Store, parent: Place | None) -> None:
-        patience = 10 + PATIENCE * len(config.toolset.links)
-        spec = ChildSpec(
-            Actor, name=state.id.rpartition("/")[2], backoff=Backoff(), init_timeout=patience
-        )  # its life is `body`
-        super().__init__(runtime, state.id, spec, parent, copy_context(), store.mailbox(state.id))
+    def __init__(
+        self,
+        runtime: Any,
+        config: Config,
+        state: State,
+        store: Store,
+        spec: ChildSpec | None = None,
+        parent: Place | None = None,
+    ) -> None:
+        context = copy_context() if parent is None else parent.context.copy()
+        given = _seat_of(state.id, config) if spec is None else _patient(spec, config)
+        super().__init__(runtime, state.id, given, parent, context, store.mailbox(state.id))
+        self.backoff = given.backoff or Backoff()
         self.config = config
         self.state = state
         self.sender = FromSession(state.id, state.agent)
@@ -102,6 +142,10 @@ class SessionPlace(Place):
         self.mailbox.closed = False  # an earlier activation's end closed it
         self.session = Session(config, state, store, self)
         self.leaving = False  # memory, that is: nothing ends
+        self.shut = False  # it leaves although it does not rest: what runs ends, and goes on wherever it is opened next
+        self.final = False  # somebody ends the session itself, and not only what runs for it here
+        self.joining = False
+        self.by_itself = False  # mail or the store woke it, and nobody opened it since
 
     def standing(self) -> Status:
         """The session's status; its loop's restarts do not show in it."""
@@ -192,15 +236,46 @@ class SessionPlace(Place):
     async def body(self, lives: Any, life: Life) -> Exit:
         """The loop."""
         life.ref = SessionRef(self.address, self.runtime)
+        if not self.started and self.generation > 1:
+            self._renew()
+        session = self.session
         try:
-            await self.session.run(life, lives.on_ready)
+            if not life.scope.cancel_called:
+                await session.run(life, lives.on_ready)
         except LeaseLost as error:
             self.lost(error)
         finally:
-            if self.asked is not None and not self.leaving:
+            ends = self.asked is not None or self.halted is not None
+            if ends and (self.shut or not self.leaving):
                 with trio.CancelScope(shield=True), suppress(LeaseLost):
-                    await self.session.close(final=not self.runtime.closing)
+                    await session.close(final=self.final and not self.runtime.closing)
         return Stopped()
+
+    def _renew(self) -> None:
+        """Its group restarts: a new activation, from the last commit. Whoever waits for an answer goes on waiting."""
+        old = self.session
+        old.timers.close()
+        self.session = Session(self.config, self.state, self.session.store, self)
+        self.session.answers = old.answers
+        old.store = Fence(self.address)  # type: ignore[assignment]  # all that a zombie still wants of it
+
+    async def stop(self, mode: StopMode, by: Identity) -> Exit:
+        """As of any place; and it is the session that ends: its id accepts no more mail, here or elsewhere."""
+        self.final = True
+        return await super().stop(mode, by)
+
+    @property
+    def alive(self) -> bool:
+        """Its calls run on while the loop waits for its restart."""
+        return self.life is not None or self.timer is not None
+
+    def life_to_end(self) -> Life | None:
+        """Its life. While the loop waits for its restart, one that begins only to end, and ends the calls."""
+        if self.life is None and self.timer is not None:
+            self.runtime.deadlines.drop(self.timer)
+            self.timer = None
+            return self.runtime.lives.begin(self)  # type: ignore[no-any-return]
+        return self.life
 
     def lost(self, error: LeaseLost) -> None:
         """Another process has the session now: nothing that runs here for it goes on."""
@@ -208,14 +283,14 @@ class SessionPlace(Place):
             log.warning("%s", error, extra={"address": self.address})
             self.leave("another process took it over")
 
-    def leave(self, why: str) -> None:
-        """Leave memory: the session goes on elsewhere, or comes back."""
-        self.leaving = True
+    def leave(self, why: str, *, shut: bool = False) -> None:
+        """Leave memory: the session goes on elsewhere, or comes back. `shut`: also what does not rest."""
+        self.leaving, self.shut = True, shut
         self.runtime.lives.request_stop(self, "now", why)
 
     def can_leave(self) -> bool:
         """Whether it rests, and nobody here looks at it closely."""
-        at_hand = self.children or self.watchers or self.done is not None or self.config.inbox is not None
+        at_hand = self.children or self.watchers or self.done is not None or self.config.inbox is not None or self.escalates
         ready = self.life is not None and self.life.ready and self.asked is None
         return ready and not at_hand and self.session.resting and not self.session.answers.awaited
 
@@ -226,7 +301,8 @@ class SessionPlace(Place):
 
     def outlives(self, exit: Exit) -> bool:
         """A crash of the loop is no end: the calls run on, the agent is kept, the next life goes on from the last commit."""
-        return isinstance(exit, Failed) and self.started and self.asked is None and not self.runtime.closing
+        crashed = isinstance(exit, Failed) and for_the_root(exit.error) is None and self.started
+        return crashed and self.asked is None and self.halted is None and not self.runtime.closing
 
     def survive(self, error: BaseException) -> bool:
         """The loop crashed too often: its run has failed, the session has not."""
@@ -244,7 +320,7 @@ class SessionPlace(Place):
         self.session.timers.close()
         self.session.answers.over(self.state.status, f"the session ended: {self.exit!r}")
         self.session.store.release(self.state)
-        if self.leaving and self.mailbox.unread_count():  # it came while it left
+        if self.leaving and not self.shut and self.mailbox.unread_count():  # it came while it left
             self.runtime.waking.woken(self.address)
 
     # -------------------------------------------------------------- the session's home
@@ -310,38 +386,3 @@ class SessionPlace(Place):
         """Whether that session was opened by this one."""
         place = self.runtime.router.places.get(session)
         return isinstance(place, SessionPlace) and place.state.parent == self.address
-
-
-_CALL_SPEC = ChildSpec(lambda: None, name="call", restart="temporary", init_timeout=float("inf"))  # type: ignore[arg-type]
-
-
-class CallPlace(Place):
-    """The place of a tool call: a temporary child of its session, with an address and a voice."""
-
-    __slots__ = ("hops", "name", "run")
-
-    kind = "call"
-    direct = False
-
-    def __init__(self, session: SessionPlace, call: str, run: Callable[[Life], Awaitable[None]], hops: int) -> None:
-        super().__init__(session.runtime, f"{session.address}/{call}", _CALL_SPEC, session, session.context, _NO_MAIL)
-        self.sender = FromToolCall(session.address, call)
-        self.name = call
-        self.run = run
-        self.hops = hops
-        self.limits = session.limits
-
-    def standing(self) -> Status:
-        """A call runs from the start."""
-        return Status.RUNNING if self.status is Status.IDLE else self.status
-
-    async def body(self, lives: Any, life: Life) -> Exit:
-        """Run the tool."""
-        lives.on_ready(life)
-        life.hops = self.hops
-        await self.run(life)
-        return Finished()
-
-    def refusal(self) -> Exception | None:
-        """A call reads no mail."""
-        return NotPermitted(f"{self.address} is a tool call and reads no mail; write to its session")

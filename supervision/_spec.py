@@ -10,7 +10,7 @@ from actors._check import check_choice, check_number, check_type, check_whole, r
 from actors._envelope import SEGMENT_FORM
 from actors._errors import ConfigError
 from actors._limits import Limits
-from actors.agent._agent import Agent
+from actors.agent._agent import OPTIONS, Agent, Config, check_options, configure
 
 Restart = Literal["permanent", "transient", "temporary"]
 Strategy = Literal["one_for_one", "one_for_all", "rest_for_one"]
@@ -37,15 +37,19 @@ def check_factory(name: str, factory: object) -> None:
             f"{name}: found an instance of {kind}; an actor that may be started again is given as its class or a function that "
             f"makes it: write {kind}, ... instead of {kind}(...)"
         )
-    if isinstance(factory, type) and issubclass(factory, Agent):
-        raise ConfigError(
-            f"{name}: found the Agent {factory.__name__}, which runs as a session only; write `await system.open({factory.__name__}, "
-            f"session={name!r})`"
-        )
     require(
         callable(factory) and (not isinstance(factory, type) or issubclass(factory, Actor)), name, f"the factory {factory!r}",
         "an Actor class, a function that returns one, or an async function",
     )  # fmt: skip
+
+
+def check_actor(name: str, factory: object) -> None:
+    """ConfigError for an agent, where only plain actors are spawned."""
+    if isinstance(factory, type) and issubclass(factory, Agent):
+        raise ConfigError(
+            f"{name}: found the Agent {factory.__name__}, which runs as a session only; write `await system.open({factory.__name__}, "
+            f"session={name!r})`, or put ChildSpec({factory.__name__}, name={name!r}) in a tree"
+        )
 
 
 def check_budget(whose: str, max_restarts: object, within: object) -> None:
@@ -69,9 +73,11 @@ def _check_common(spec: "ChildSpec | Supervisor") -> None:
 
 
 def check_limits(path: str, above: Limits | None, spec: "ChildSpec | Supervisor") -> None:
-    """ConfigError, with the path, if the limits of a spec or of one below it widen the ones above."""
+    """ConfigError, with the path, if the limits of a spec, of its agent or of one below it widen the ones above."""
     try:
         here = spec.limits if above is None or spec.limits is None else above.narrow(spec.limits)
+        if isinstance(spec, ChildSpec) and spec.agent is not None and above is not None:
+            (here or above).narrow((spec.options or {}).get("limits", spec.agent.limits) or Limits())
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     for child in spec.children if isinstance(spec, Supervisor) else ():
@@ -82,15 +88,30 @@ def check_limits(path: str, above: Limits | None, spec: "ChildSpec | Supervisor"
 class ChildSpec:
     """How to start one child of a supervisor, and what to do when its life ends.
 
+    An `Agent` class as the factory makes the child a session: its address, `tree/name`, is its id. A session supervises its own loop:
+    crashes of that are restarted by its `backoff`, and when this is exhausted its run has `failed`, with the reason and all its
+    mail kept, until a person writes or resumes it. None of that is an end: its supervisor restarts and counts nothing, so a
+    provider's outage takes no tree down. What its supervisor answers, with `restart`, strategy and intensity, is an activation
+    that fails, of which a group restart begins a new one: the calls are cancelled, the agent is made afresh, and the run goes on
+    from its last commit, mailbox and all. The stop of the tree shuts a session down as the end of the process would: it is
+    found again as it was left at the next start. `stop` through its own ref is for good; a tree that starts later passes it over.
+
     Args:
         factory: An `Actor` class, a function that returns an actor, or an async function `(context, *args)`. Called afresh for each life.
+            Or an `Agent` class.
         args: Given to it each time.
         name: The child's segment of the address, unique in its supervisor.
         restart: `permanent` always, `transient` unless the exit was normal, `temporary` never (OTP's).
         shutdown: Seconds that its stop may take, cleanup included.
         init_timeout: Seconds until it must be ready.
         significant: Whether its end can end the supervisor (`auto_shutdown`).
+        backoff: Delays between restarts, instead of the supervisor's count; of a session's loop `Backoff()` if absent.
         max_deliveries: How often one message may be begun; 1 means that what was being handled in a crash is not handled again.
+        options: For an agent: what `System.open` takes, `owner` included.
+
+    Raises:
+        ConfigError: One of these cannot be; the text names the spec, what was found and what to write.
+        TypeError: The agent has no such option; the text names near ones.
     """
 
     factory: Factory
@@ -128,7 +149,48 @@ class ChildSpec:
         check_number(name, "shutdown", shutdown, 0, unit="seconds")
         check_number(name, "init_timeout", init_timeout, 0, above=True, unit="seconds")
         check_whole(name, "max_deliveries", max_deliveries, 1)
-        require(options is None, name, f"options={options!r}", "arguments of the factory; options are an Agent's, for `open`")
+        if self.agent is None:
+            require(
+                options is None, name, f"options={options!r}", "arguments of the factory; options are an Agent's, for `open`"
+            )
+        else:
+            self._check_agent(self.agent)
+
+    @property
+    def agent(self) -> type[Agent] | None:
+        """The class of the session that it starts, if it is one."""
+        return self.factory if isinstance(self.factory, type) and issubclass(self.factory, Agent) else None
+
+    def _check_agent(self, agent: type[Agent]) -> None:
+        name, what = self.name, agent.__name__
+        require(
+            not self.args, name, f"arguments {self.args!r} for the Agent {what}", "options={...}; an agent is made without any"
+        )
+        require(
+            self.max_deliveries == 1,
+            name,
+            f"max_deliveries={self.max_deliveries} for a session",
+            "none; its mail is never lost",
+        )
+        check_type(name, "options", self.options, Mapping | None, f"a mapping of {', '.join(OPTIONS)}")
+        try:
+            check_options(agent, self.given)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}") from None
+        try:
+            self.configured(self.limits)
+        except ConfigError as error:
+            raise ConfigError(f"{name}: {error}") from None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The agent's options."""
+        return {key: value for key, value in (self.options or {}).items() if key != "owner"}
+
+    def configured(self, limits: Limits | None) -> Config:
+        """What its session runs with, below these limits."""
+        assert self.agent is not None
+        return configure(self.agent, self.given, limits)
 
 
 @frozen

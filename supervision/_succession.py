@@ -5,6 +5,7 @@ is being stopped                   it ends
 ended in a Ctrl-C or SystemExit    it ends; the system stops and raises it
 is halted by a group restart       its supervisor begins the next life
 never was ready                    it ends; whoever starts it raises what happened
+is a session whose loop crashed    it is begun again after a delay, from its last commit; too often in a row: its run has failed
 is a child of a supervisor         the supervisor decides
 is on its own (spawned, opened)    its own restart budget decides
 """
@@ -52,8 +53,10 @@ class Succession:
             self.log_crash(place, "it restarts with its group")
             place.status = Status.RESTARTING
             place.halted.set()
-        elif not place.started and place.ready is not None and life.generation == 1 and not _at_work(place.parent):
+        elif not place.started and place.ready is not None and _starter_waits(place):
             self.finish(place, exit)  # its starter raises what happened
+        elif place.backoff is not None and place.outlives(exit):
+            self._alone_later(place, exit, place.backoff)
         elif isinstance(place.parent, SupervisorPlace):
             place.status = Status.RESTARTING
             if place.ready is not None:
@@ -190,9 +193,11 @@ class Succession:
                 envelope.token.fail(ActorStopped(address=place.address, exit=exit))
 
 
-def _at_work(parent: Place | None) -> bool:
-    """Whether it is a supervisor that has started: what fails to start now is a restart of its group that failed."""
-    return isinstance(parent, SupervisorPlace) and parent.life is not None and parent.life.ready
+def _starter_waits(place: Place) -> bool:
+    """Whether this is the first start. Below a supervisor that has started it is a restart of its group that failed, mostly."""
+    parent = place.parent
+    at_work = isinstance(parent, SupervisorPlace) and parent.life is not None and parent.life.ready
+    return place.joining or (place.generation == 1 and not at_work)
 
 
 def for_nobody(exit: Exit) -> bool:

@@ -6,6 +6,7 @@ started. A group restart whose start fails goes on from the child that failed, a
 life of the child has overtaken (its group restarted meanwhile) asks for nothing.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
@@ -15,15 +16,17 @@ import trio
 from attrs import frozen
 from trio.lowlevel import enable_ki_protection
 
-from actors._errors import NotPermitted, RecipientStopped, RestartIntensityExceeded
+from actors._errors import ActorsError, NotPermitted, RecipientStopped, RestartIntensityExceeded, StartFailed
 from actors._exit import Exit, Failed, Finished, Stopped
 from actors._life import Life
 from actors._waiters import wait
 
 from ._intensity import Window
 from ._place import Place
-from ._spec import Supervisor
+from ._spec import ChildSpec, Supervisor
 from ._strategy import Regroup, Sibling, decide
+
+log = logging.getLogger("postroom.supervision")
 
 
 @frozen
@@ -76,9 +79,24 @@ async def supervise(lives: Any, place: SupervisorPlace, life: Life) -> Exit:
     place.reports.clear()
     place.stopped.clear()
     for child in spec.children:
-        await lives.start(lives.runtime.seat(child, place))
+        seat = await _seated(lives, place, child)
+        if seat is not None:
+            await lives.start(seat)
     lives.on_ready(life)
     return await _Desk(lives, place, spec).attend()
+
+
+async def _seated(lives: Any, place: SupervisorPlace, child: ChildSpec | Supervisor) -> Place | None:
+    """The place of a child that starts now; None for a session that was stopped for good."""
+    path = f"{place.address}/{child.name}"
+    try:
+        return await lives.runtime.take_seat(child, place)  # type: ignore[no-any-return]
+    except RecipientStopped:
+        log.warning("%s was stopped for good and is passed over", path, extra={"address": path})
+        place.stopped.add(child.name)
+        return None
+    except ActorsError as error:
+        raise error if isinstance(error, StartFailed) else StartFailed(path=path, error=error) from error
 
 
 class _Desk:
@@ -118,7 +136,7 @@ class _Desk:
     def _siblings(self) -> list[Sibling]:
         seats = [(each, self._child(each.name)) for each in self.spec.children]
         return [
-            Sibling(each.name, each.restart, seat is not None and seat.life is not None, each.name in self.place.stopped)
+            Sibling(each.name, each.restart, seat is not None and seat.alive, each.name in self.place.stopped)
             for each, seat in seats
         ]
 
@@ -184,8 +202,8 @@ class _Desk:
         while left:
             spec = next(each for each in self.spec.children if each.name == left[0])
             if spec.name not in self.place.stopped:
-                seat = self._child(spec.name) or self.lives.runtime.seat(spec, self.place)
-                failed = await self._begin(seat)
+                seat = self._child(spec.name) or await _seated(self.lives, self.place, spec)
+                failed = None if seat is None else await self._begin(seat)
                 if failed is not None and spec.name not in self.place.stopped:
                     if self._granted(failed, tuple(left)):
                         continue
@@ -212,7 +230,9 @@ class _Desk:
             return False
         if self.spec.auto_shutdown == "any":
             return True
-        return not any(each.significant and self._child(each.name) is not None for each in self.spec.children)
+        asleep = self.lives.runtime.router.asleep
+        names = (each.name for each in self.spec.children if each.significant)
+        return not any(self._child(name) is not None or f"{self.place.address}/{name}" in asleep for name in names)
 
 
 @enable_ki_protection

@@ -31,7 +31,7 @@ from ._portal import Portal
 from ._report import report
 from ._root import Root
 from ._session_ref import SessionRef
-from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor, check_budget
+from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor, check_actor, check_budget
 from ._stream import Events
 from ._tree import SystemStatistics, Tree, idle, snapshot, statistics, tells
 
@@ -67,8 +67,10 @@ class System:
             ConfigError: The name is taken or malformed, or the factory cannot be called afresh.
         """
         self._root.admit_new()
+        name = self._root.new_name() if name is None else name
+        check_actor(name, factory)
         spec = ChildSpec(
-            factory, *args, name=self._root.new_name() if name is None else name, restart=restart, shutdown=shutdown, init_timeout=init_timeout,
+            factory, *args, name=name, restart=restart, shutdown=shutdown, init_timeout=init_timeout,
             limits=limits, backoff=backoff, max_deliveries=max_deliveries,
         )  # fmt: skip
         check_budget(spec.name, max_restarts, within)
@@ -83,7 +85,7 @@ class System:
         A failed first start stops what had started, in reverse, and is raised as `StartFailed`.
         """
         self._root.admit_new()
-        place = self._root.seat(tree, None)
+        place = await self._root.take_seat(tree, None)
         place.escalates = True
         self._root.trees.append(place)
         await self._root.lives.start(place)

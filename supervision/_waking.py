@@ -16,7 +16,7 @@ import trio
 
 from actors._envelope import Action, Control, Priority, Receipt
 from actors._errors import ActorsError, ConfigError, LeaseLost, MailboxFull, RecipientStopped, StartFailed, StoreError
-from actors._exit import Status, Stopped
+from actors._exit import Failed, Status, Stopped
 from actors._identity import Identity
 from actors._waiters import guarded
 from actors.agent._agent import Agent
@@ -98,7 +98,7 @@ class Waking:
         if place is not None and place.kind == "session":
             place.lost(LeaseLost(f"session {session} was taken over by another process"))
 
-    def _made(self, address: str, agent: type[Agent]) -> dict[str, Any]:
+    def made(self, address: str, agent: type[Agent]) -> dict[str, Any]:
         """The `deps` of a session that comes to life by itself. `StartFailed` if what makes them raises."""
         if agent not in self._deps or "deps" in self._options.get(address, {}):
             return {}
@@ -115,7 +115,9 @@ class Waking:
 
     def woken(self, session: str) -> None:
         """Bring a session into memory, in a task of the system's."""
-        if session not in self._under_way and not self._root.closing:
+        exit = self._root.router.exits.get(session)
+        stopped = exit is not None and not isinstance(exit, Failed)  # here, by its tree
+        if session not in self._under_way and not self._root.closing and not stopped:
             self._under_way.add(session)
             self._root.call_in_root(self._wake, session, name=f"{session} (waking)")
 
@@ -144,9 +146,9 @@ class Waking:
             todo = f"write open_system(agents=[{found.agent}])"
             why = ConfigError(f"{address} is kept as a session of {found.agent}, which is not registered here; {todo}")
             return StoredPlace(self._root, address, why)
-        options = {**self._made(address, agent), **self._options.get(address, {})}
+        options = {**self.made(address, agent), **self._options.get(address, {})}
         try:
-            await self._root.open(agent, address, None, None, options)
+            await self._root.opener.wake(agent, address, options)
         except (ConfigError, LeaseLost) as why:  # it cannot run as it is written, or runs elsewhere; its mail is accepted
             return StoredPlace(self._root, address, why)
         return self._root.router.find(address)

@@ -57,6 +57,20 @@ async def test_attached_calls_outlive_a_crash_too() -> None:
         assert here.words(3).count("worked") == 1
 
 
+async def test_a_stop_between_two_lives_of_the_loop_ends_the_calls_too() -> None:
+    """Nothing of a session runs on when it has ended; a Ctrl-C out of its loop ends it likewise."""
+    async with scene(call("background", seconds=500), crash()) as here:
+        await here.session.send("go")
+        await here.settled()
+        await here.session.stop()
+        assert (here.diary.cancelled, trio.current_time(), list(here.system.tree())) == (["call_1"], 0, [])
+    with pytest.raises(KeyboardInterrupt):
+        async with scene(call("background", seconds=500), fail(KeyboardInterrupt())) as here:  # type: ignore[arg-type]
+            await here.session.send("go")
+            await trio.sleep(9)
+    assert (here.diary.cancelled, trio.current_time()) == (["call_1"], 0)
+
+
 async def test_mail_that_came_during_the_restart_is_read_once() -> None:
     """The mailbox outlives the loop: the next life finds what the last one did not read."""
     async with scene(crash(), say("both heard")) as here:

@@ -12,9 +12,14 @@ from supervision import Backoff, ChildSpec, Supervisor, open_system
 
 
 class Clerk(Agent):
-    """An agent, which is no child of a tree."""
+    """An agent, which as a child of a tree is a session."""
 
-    model = "scripted:"
+    model = "ollama:small"
+    limits = Limits(max_calls=3)
+
+
+class Mute(Agent):
+    """An agent without a model."""
 
 
 W: Any = Worker
@@ -50,8 +55,24 @@ or leave it out",
         "a: found the factory <class 'int'>; write an Actor class, a function that returns one, or an async function",
     ),
     (
-        lambda: ChildSpec(Clerk, name="a"),
-        "a: found the Agent Clerk, which runs as a session only; write `await system.open(Clerk, session='a')`",
+        lambda: ChildSpec(Clerk, 3, name="a"),
+        "a: found arguments (3,) for the Agent Clerk; write options={...}; an agent is made without any",
+    ),
+    (
+        lambda: ChildSpec(Clerk, name="a", max_deliveries=2),
+        "a: found max_deliveries=2 for a session; write none; its mail is never lost",
+    ),
+    (
+        lambda: ChildSpec(Clerk, name="a", options={"max_rounds": 0}),
+        "a: Clerk: found max_rounds=0; write a whole number, 1 or more",
+    ),
+    (
+        lambda: ChildSpec(Mute, name="a"),
+        'a: Mute has no model; write `model = "openai:gpt-5.2"` in the class, or give model= when it is opened',
+    ),
+    (
+        lambda: Supervisor(ChildSpec(Clerk, name="a"), name="p", limits=Limits(max_calls=2)),
+        "p/a: max_calls=3 is wider than max_calls=2 above it; a limit below may only be narrower: write that or less, or leave it out",
     ),
     (lambda: Supervisor(W), f"supervisor: found the child {W!r}; write ChildSpec(factory, ..., name=...) or a Supervisor"),
 ]  # fmt: skip
@@ -63,6 +84,12 @@ def test_a_wrong_tree_is_told_which_spec_what_was_found_and_what_to_write(make: 
     with pytest.raises(ConfigError) as caught:
         make()
     assert str(caught.value) == told
+
+
+def test_an_option_that_an_agent_does_not_have_is_told_with_those_it_has() -> None:
+    """As `open` would, but where the tree is written."""
+    with pytest.raises(TypeError, match=r"^a: Clerk has no option 'modle'; did you mean model"):
+        ChildSpec(Clerk, name="a", options={"modle": "ollama:large"})
 
 
 SETTINGS: list[tuple[type, str, list[Any], str]] = [
@@ -92,6 +119,7 @@ SETTINGS: list[tuple[type, str, list[Any], str]] = [
     (Backoff, "jitter", [-0.1, nan, 1], "write a "),
     (Backoff, "max_attempts", [0, 2.5, inf], "write a whole number, 1 or more"),
 ]
+AGENTS_OPTIONS = [3, "model", ["model"]]
 GIVEN: dict[type, dict[str, Any]] = {ChildSpec: {"factory": Worker, "name": "a"}, Supervisor: {}, Backoff: {}}
 
 
@@ -103,6 +131,22 @@ def test_a_setting_nobody_could_work_with_is_refused(kind: type, setting: str, v
     """A wrong type too: it must not be a TypeError from somewhere inside, or wait for the first crash."""
     with pytest.raises(ConfigError, match=told):
         kind(**{**GIVEN[kind], setting: value})
+
+
+@pytest.mark.parametrize("value", AGENTS_OPTIONS)
+def test_the_options_of_an_agent_are_a_mapping(value: Any) -> None:
+    """Each with its name."""
+    with pytest.raises(ConfigError, match=r"a: found options=.*; write a mapping of instructions, model, "):
+        ChildSpec(Clerk, name="a", options=value)
+
+
+async def test_an_agent_is_not_spawned() -> None:
+    """It is opened, or started in a tree."""
+    async with open_system() as system:
+        with pytest.raises(
+            ConfigError, match=r"write `await system.open\(Clerk, session='a'\)`, or put ChildSpec\(Clerk, name='a'\)"
+        ):
+            await system.spawn(Clerk, name="a")
 
 
 async def test_a_spawn_is_checked_like_a_spec() -> None:
