@@ -14,6 +14,7 @@ from typing import Any
 
 from ._outcome import Media
 from ._problems import MisfitError, Path, Problem
+from ._text import encodes
 
 MEDIA_KEY = "$media"
 DEEPEST = 100  # levels: what is deeper is a mistake, and would exhaust the stack of whoever reads it
@@ -31,7 +32,7 @@ def unfit(value: Any, path: Path = ()) -> Problem | None:
         return None
     if kind is dict or kind is list:
         return _unfit_within(value, path) if len(path) <= 2 * DEEPEST else Problem(path[:8], TOO_DEEP)
-    if kind is str and not _encodes(value):
+    if kind is str and not encodes(value):
         return Problem(path, "a lone surrogate is no text in UTF-8")
     if kind is int and value not in INTEGERS:
         return Problem(path, TOO_BIG)
@@ -44,23 +45,13 @@ def _unfit_within(value: Any, path: Path) -> Problem | None:
     """One pass over the scalars, which are most of a message, then into what holds more."""
     keyed = type(value) is dict
     for key, each in value.items() if keyed else enumerate(value):
-        if keyed and (type(key) is not str or not _encodes(key)):
+        if keyed and (type(key) is not str or not encodes(key)):
             return Problem(path, f"the key {key!r} is {_named(type(key))}; keys of JSON objects are str")
         if each is None or each is True or each is False or (type(each) is str and each.isascii()):
             continue
         if found := unfit(each, (*path, key)):
             return found
     return None
-
-
-def _encodes(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _named(kind: type) -> str:

@@ -7,19 +7,34 @@ from typing import Any, Literal
 import msgspec
 from attrs import field, frozen
 
+from ._text import check_text
+
 OutcomeStatus = Literal["completed", "failed", "timed_out", "cancelled", "denied", "deferred", "not_started", "orphaned"]
 
 
 @frozen
 class Media:
-    """Bytes for a model to look at: an image, a PDF, a sound. `mime` is an IANA media type such as `image/png`."""
+    """Bytes for a model to look at: an image, a PDF, a sound. `mime` is an IANA media type such as `image/png`.
+
+    Raises:
+        TypeError: A field is of another type.
+        CodecError: `mime` or `name` is no text in UTF-8.
+    """
 
     mime: str
     data: bytes
     name: str | None = None
 
+    def __attrs_post_init__(self) -> None:
+        given: tuple[tuple[object, Any], ...] = (self.mime, str), (self.data, bytes), (self.name, str | None)
+        if not all(isinstance(value, kind) for value, kind in given):
+            raise TypeError(f"found {self!r}; write Media(mime, data, name), where data is bytes and the others are str")
+        check_text("a Media", self.mime)
+        check_text("a Media", self.name)
+
     def __repr__(self) -> str:
-        return f"Media(mime={self.mime!r}, data=<{len(self.data)} bytes>, name={self.name!r})"
+        data = f"<{len(self.data)} bytes>" if isinstance(self.data, bytes) else repr(self.data)
+        return f"Media(mime={self.mime!r}, data={data}, name={self.name!r})"
 
 
 @frozen

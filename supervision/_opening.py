@@ -32,7 +32,7 @@ from actors.store._copy import Copy
 from ._place import Place
 from ._session import SessionPlace, check_session_id
 from ._session_ref import SessionRef
-from ._spec import ChildSpec
+from ._spec import ChildSpec, check_owner
 
 TRIES = 3
 
@@ -68,6 +68,7 @@ class Opener:
         if not (isinstance(given, type) and issubclass(given, Agent)):
             raise ConfigError(f"open takes an Agent class, not {agent!r}; spawn starts plain actors")
         check_options(agent, options)
+        check_owner("a session", owner)
         id = await self._new_id(agent) if session is None else session
         check_session_id(id)
         await self._alone(id)

@@ -38,6 +38,7 @@ from actors._identity import Identity
 from actors._life import Life
 from actors._ref import StopMode
 from actors._reply import ReplyToken
+from actors._text import check_text
 from actors._verdict import for_the_root
 from actors.agent._agent import Config
 from actors.agent._control import attached
@@ -68,13 +69,14 @@ def check_session_id(id: str) -> None:
 
 
 def as_words(address: str, body: object) -> UserMessage | AgentMessage | None:
-    """What people and agents say, if this is that. `ConfigError` if it says nothing."""
+    """What people and agents say, if this is that. `ConfigError` if it says nothing, `CodecError` if it is no text."""
     if isinstance(body, str):
         body = UserMessage(body)
     if not isinstance(body, UserMessage | AgentMessage):
         return None
     if not body.text.strip() and not getattr(body, "media", ()):
         raise ConfigError(f"an empty message to {address} was refused; write some words, or attach media")
+    check_text(f"a message to {address}", body.text)
     return body
 
 

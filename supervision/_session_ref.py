@@ -23,6 +23,7 @@ from actors._errors import AskTimeout, ConfigError, LeaseLost, NotPermitted, Rec
 from actors._exit import Exit
 from actors._identity import Identity, current
 from actors._ref import ActorRef, StopMode, waiting
+from actors._text import check_text
 from actors.agent._record import SessionRecord
 from actors.agent._shape import MisshapenError, Shape
 from actors.agent._timers import timer
@@ -216,11 +217,13 @@ class SessionRef(ActorRef):
 
         Without a label it is called by its id. A mailbox that is full then makes it wait.
 
-        Raises `ConfigError` if `seconds` is no time, and as `send` does.
+        Raises `ConfigError` if `seconds` is no time, `CodecError` if what it says is no text, and as `send` does.
         """
         identity = current.get().check()
         if not 0 <= seconds < inf:
             raise ConfigError(f"send_after(seconds={seconds!r}): give a number of seconds, 0 or more")
+        for words in (text, label):
+            check_text("a timer", words)
         row = timer(f"timer-{token_hex(4)}", seconds, text, label, identity.hops)
         await (await self._here()).set_timer(identity, row, seconds)
         return row.id

@@ -10,6 +10,7 @@ from actors._check import check_choice, check_number, check_type, check_whole, r
 from actors._envelope import SEGMENT_FORM
 from actors._errors import ConfigError
 from actors._limits import Limits
+from actors._text import encodes
 from actors.agent._agent import OPTIONS, Agent, Config, check_options, configure
 
 Restart = Literal["permanent", "transient", "temporary"]
@@ -27,6 +28,12 @@ def check_name(kind: str, name: str) -> str:
             f"{kind} cannot be named {name!r}: write 1 to 64 of A-Z a-z 0-9 . _ - (not starting with call_, which is the runtime's)"
         )
     return name
+
+
+def check_owner(whose: str, owner: object) -> None:
+    """ConfigError unless a session, or a portal, can say whom it speaks for."""
+    check_type(whose, "owner", owner, str | None, "the person's name, or None")
+    require(owner is None or encodes(str(owner)), whose, f"owner={owner!r}", "text that has UTF-8")
 
 
 def check_factory(name: str, factory: object) -> None:
@@ -173,6 +180,7 @@ class ChildSpec:
             "none; its mail is never lost",
         )
         check_type(name, "options", self.options, Mapping | None, f"a mapping of {', '.join(OPTIONS)}")
+        check_owner(name, (self.options or {}).get("owner"))
         try:
             check_options(agent, self.given)
         except TypeError as error:

@@ -31,7 +31,7 @@ from ._portal import Portal
 from ._report import report
 from ._root import Root
 from ._session_ref import SessionRef
-from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor, check_actor, check_budget
+from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor, check_actor, check_budget, check_owner
 from ._stream import Events
 from ._tree import SystemStatistics, Tree, idle, snapshot, statistics, tells
 
@@ -154,6 +154,7 @@ class System:
             raise NotPermitted(
                 f"{voice.address} cannot make a portal, which speaks for people; make it where the system was opened"
             )
+        check_owner("a portal", owner)
         return Portal(self, self._root, owner)
 
     def tree(self) -> Tree:

@@ -8,6 +8,7 @@ import pytest
 from scenes import Scene, scene, virtual_time
 
 from actors import ModelError, RunFailed
+from actors.agent._toolbox import TOOLBOX
 from actors.models import (
     Completion,
     ModelEvent,
@@ -78,13 +79,17 @@ async def answers_again(here: Scene) -> None:
         (call("wrok"), "wrok"),
         (call("wait", timeout_seconds="soon"), "`timeout_seconds`: got str"),
         (call("wait", **{"for": ["call_99"]}), "call_99"),
+        (call("wait", **{"for": [["call_1"]]}), "there is no call ['call_1']"),
+        (call("wait", **{"for": [{"call": 1}]}), "there is no call {'call': 1}"),
+        (call("wait", timeout_seconds=10**400), "woken_by"),
+        (call("set_timer", after_seconds=10**400, text="x"), "give a number from 0 to"),
         (call("cancel_tool_call"), "missing `tool_call_id`"),
         (call("get_tool_call_status", tool_call_id=7), "got int"),
     ],
 )
 async def test_a_bad_call_is_an_outcome_that_says_what_was_wrong(bad: Any, told: str) -> None:
     """The model reads it and tries again; its siblings are not harmed."""
-    async with scene(calls(call("work"), bad), say("I see"), say("here")) as here:
+    async with scene(calls(call("work"), bad), say("I see"), say("here"), toolbox=list(TOOLBOX)) as here:
         assert await here.session.ask("go") == "I see"
         assert here.results(1)[0] == "worked"
         assert told in here.results(1)[1]

@@ -21,6 +21,7 @@ actors._errors              every error, split by who must act
 actors._check               settings, held against what they may be
 actors._extras              where optional packages are loaded
 actors._inherit             "nothing was said here", where None says something
+actors._text                text that has no UTF-8
 actors._outcome             what became of a tool call, as a value
 actors._envelope            what travels: senders, bodies, the envelope, the receipt
 actors._identity            who is acting, hence who sends

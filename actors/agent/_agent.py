@@ -13,6 +13,7 @@ from actors._envelope import Envelope
 from actors._errors import ActorsError, ConfigError, sentence
 from actors._life import Timer
 from actors._limits import SESSION_DEFAULTS, Limits, WakeKind
+from actors._text import readable
 from actors._waiters import guarded
 from actors.models._api import Model, ToolSchema
 from actors.models._resolve import resolve_model
@@ -262,8 +263,8 @@ def instructions_for(config: Config, agent: Agent) -> str:
     """The instructions of a run: the text, or what the function says now."""
     given = config.instructions
     if not callable(given):
-        return str(given or "")
+        return readable(str(given or ""))
     said, error = guarded(given, *((agent,) if inspect.signature(given).parameters else ()))
     if error is not None:
         raise ConfigError(f"the instructions of {config.agent.__name__} could not be made: {sentence(error)}") from error
-    return str(said or "")
+    return readable(str(said or ""))

@@ -7,14 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import trio
-from attrs import frozen
+from attrs import evolve, fields, frozen
 
 from actors import events
 from actors._errors import ModelError
 from actors._mailbox import Mailbox, Match
+from actors._text import readable, readable_within
 from actors._waiters import guarded_async
 from actors.models._api import Model, Request
-from actors.models._blocks import Completion, TextDelta, ThinkingDelta
+from actors.models._blocks import Block, Completion, Text, TextDelta, Thinking, ThinkingDelta, ToolCall
+
+_TOLD = {kind: tuple(each.name for each in fields(kind) if each.name != "id") for kind in (Text, Thinking, ToolCall)}
 
 
 @frozen
@@ -73,11 +76,24 @@ class Asking:
                 if isinstance(event, TextDelta | ThinkingDelta):
                     self._streamed += len(event.text)
                 if isinstance(event, TextDelta):
-                    self._show(events.TextDelta, text=event.text)
+                    self._show(events.TextDelta, text=readable(event.text))
                 elif isinstance(event, ThinkingDelta):
-                    self._show(events.ThinkingDelta, text=event.text)
+                    self._show(events.ThinkingDelta, text=readable(event.text))
                 else:
                     completion = event
         if not isinstance(completion, Completion):
             raise ModelError(f"{model.name} ended its stream without a completion")
-        return completion
+        return _legible(completion)
+
+
+def _legible(completion: Completion) -> Completion:
+    """The answer as stores and providers take it: some JSON readers let half a character through."""
+    blocks = tuple(map(_legible_block, completion.blocks))
+    same = all(made is block for made, block in zip(blocks, completion.blocks, strict=True))
+    return completion if same else evolve(completion, blocks=blocks)
+
+
+def _legible_block(block: Block) -> Block:
+    told = {name: getattr(block, name) for name in _TOLD[type(block)]}
+    changed = {name: made for name, value in told.items() if (made := readable_within(value)) is not value}
+    return evolve(block, **changed) if changed else block

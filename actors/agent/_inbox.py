@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from actors._text import readable
 from actors._waiters import guarded
 
 log = logging.getLogger("postroom.agent")
@@ -87,4 +88,4 @@ class Drain:
         for element in elements:
             if not isinstance(element, str):
                 log.error("the inbox of %s returned %r among its strings; it is left out", self._agent, element)
-        return [text for element in elements if isinstance(element, str) and (text := element.strip())]
+        return [text for element in elements if isinstance(element, str) and (text := readable(element.strip()))]

@@ -89,8 +89,9 @@ def _strange(call: object, state: State) -> Outcome | None:
 
 
 def _seconds(wanted: float, most: float) -> float:
-    """A time to wait, clamped to what is allowed; what is no number is 0."""
-    return min(float(wanted), most) if wanted > 0 else 0.0
+    """A time to wait, clamped to what is allowed; what is no number is 0. A model may write more digits than a float has."""
+    most = min(most, LONGEST)
+    return most if wanted >= most else float(wanted) if wanted > 0 else 0.0
 
 
 def _view(row: CallRecord, desk: Desk) -> str:
@@ -114,11 +115,11 @@ def _wait(desk: Desk, arguments: Mapping[str, Any]) -> Outcome | WaitFor:
         if running(desk.state) or desk.unread_ends():
             return WaitFor("any_call", now, until)
         return Outcome.failed("no call is running, so there is nothing to wait for")
-    named = list(dict.fromkeys(what)) if isinstance(what, list) else [what]
+    named = what if isinstance(what, list) else [what]
     if not named:
         return Outcome.failed("`for` is an empty list; name a call, any_call or mail")
     strange = next((wrong for wrong in (_strange(call, desk.state) for call in named) if wrong is not None), None)
-    return strange or WaitFor(tuple(named), now, until)
+    return strange or WaitFor(tuple(dict.fromkeys(named)), now, until)
 
 
 def waited(wait: WaitFor, by: WokenBy, desk: Desk, now: float) -> Outcome:
@@ -192,7 +193,7 @@ def _cancel(desk: Desk, arguments: Mapping[str, Any]) -> Outcome:
 def _set_timer(desk: Desk, arguments: Mapping[str, Any]) -> Outcome:
     seconds = arguments["after_seconds"]
     if not 0 <= seconds <= LONGEST:
-        return Outcome.failed(f"`after_seconds`: got {seconds:g}; give a number from 0 to {LONGEST}")
+        return Outcome.failed(f"`after_seconds`: got {seconds}; give a number from 0 to {LONGEST}")
     if len(desk.state.timers) >= MOST_TIMERS:
         running = ", ".join(desk.state.timers)
         return Outcome.failed(f"{MOST_TIMERS} timers are set, as many as may be: {running}; cancel one first")

@@ -9,6 +9,7 @@ import trio
 
 from actors._errors import ActorsError, leaves, sentence
 from actors._outcome import Outcome
+from actors._text import readable
 from actors._verdict import as_text
 from actors._waiters import guarded, unprotected_async
 from actors.models._blocks import ToolCall
@@ -17,7 +18,6 @@ from ._context import ToolContext
 from ._descent import with_its_processes
 from ._loop import CancelledWithinError
 from ._tool import Tool
-from ._value import readable
 
 LONGEST = 10_000  # characters of an error that a model reads: some carry a whole page
 log = logging.getLogger("postroom.tools")

@@ -18,6 +18,7 @@ from actors._json import DEEPEST, INTEGERS, TOO_BIG, TOO_DEEP
 from actors._outcome import Media
 from actors._problems import Path, Problem
 from actors._records import is_pydantic
+from actors._text import readable
 
 _TEXTS = (datetime, date, time, timedelta, Decimal, UUID)
 _HINTS = {
@@ -35,11 +36,6 @@ def to_value(result: Any) -> Any:
         CodecError: Something in it has no JSON. The text names the type, and where it stands.
     """
     return _value(result, ())
-
-
-def readable(text: str) -> str:
-    """The text, with what is no UTF-8 (a byte of a file name, say) as an escape."""
-    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def _refused(path: Path, reason: str) -> CodecError:
