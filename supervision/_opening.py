@@ -25,6 +25,7 @@ from attrs import evolve, frozen
 from actors._errors import ConfigError, RecipientStopped, StoreError
 from actors._exit import Status, Stopped
 from actors.agent._agent import Agent, check_options, configure
+from actors.agent._kept import kept, taken_up
 from actors.agent._record import Commit, State
 from actors.store._api import SessionSummary
 from actors.store._copy import Copy
@@ -138,7 +139,10 @@ class Opener:
 
     async def _placed(self, wish: "Wish") -> SessionPlace:
         root, id = self._root, wish.id
+        found: SessionSummary | None = await root.store.find(id)
         options: Mapping[str, Any] = wish.options
+        if found is not None and not kept(options):
+            options = {**taken_up(found.options), **options}
         spec, parent = wish.seat or (None, None)
         limits = root.limits
         if spec is not None:
@@ -147,15 +151,15 @@ class Opener:
         config = configure(wish.agent, options, limits)
         root.waking.register(wish.agent)
         root.waking.remember(id, wish.options)
-        new = State(id, wish.agent.__name__, wish.parent, wish.owner, limits=config.limits)
-        state = await self._stored(id, wish.agent, new)
+        new = State(id, wish.agent.__name__, wish.parent, wish.owner, limits=config.limits, options=kept(options))
+        state = await self._stored(found, wish.agent, new)
         with ExitStack() as stack:
             stack.callback(root.store.release, state)
             root.admit_new()
             if wish.copy is not None:
                 await root.store.commit(state, wish.copy.commit(id))
-            if state.limits != config.limits:
-                await root.store.commit(state, Commit(limits=config.limits, loop=False))
+            if state.limits != config.limits or state.options != new.options:
+                await root.store.commit(state, Commit(limits=config.limits, options=new.options, loop=False))
                 root.admit_new()
             place = SessionPlace(root, config, state, root.store, spec, parent)
             place.by_itself = wish.by_itself
@@ -163,10 +167,9 @@ class Opener:
             stack.pop_all()  # from here on it is let go when its place has ended
         return place
 
-    async def _stored(self, id: str, agent: type[Agent], new: State) -> State:
-        """The session that is kept under this id; else `new`, which is kept from now on."""
-        store = self._root.store
-        found: SessionSummary | None = await store.find(id)
+    async def _stored(self, found: SessionSummary | None, agent: type[Agent], new: State) -> State:
+        """The session that was found under this id; else `new`, which is kept from now on."""
+        store, id = self._root.store, new.id
         if found is None:
             await store.create(new)
             return new

@@ -101,7 +101,13 @@ class System:
         parent: SessionRef | str | None = None,
         **options: Any,
     ) -> SessionRef:
-        """Open a session: a new one, or, under the id of one that is live, that one.
+        """Open a session: a new one, the stored one, or, under the id of one that is live, that one.
+
+        Options that have JSON are kept with the session, and hold when it comes to life by itself, in any process: models by name,
+        instructions as a text, `model_options`, `toolbox`, `limits`, `max_rounds` and the switches. What has none (a model as an object,
+        a function, `tools`, `compact`, `inbox`, `deps`) holds in this process; elsewhere, and after it, the class's does. Opening a
+        stored session again with options that are kept replaces those it had; without, they hold. The options of whoever
+        opened a live session first hold.
 
         Args:
             agent: Its class.

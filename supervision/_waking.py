@@ -20,6 +20,7 @@ from actors._exit import Failed, Status, Stopped
 from actors._identity import Identity
 from actors._waiters import guarded
 from actors.agent._agent import Agent
+from actors.agent._kept import taken_up
 from actors.agent._record import Draft
 from actors.store._api import Store
 
@@ -146,7 +147,7 @@ class Waking:
             todo = f"write open_system(agents=[{found.agent}])"
             why = ConfigError(f"{address} is kept as a session of {found.agent}, which is not registered here; {todo}")
             return StoredPlace(self._root, address, why)
-        options = {**self.made(address, agent), **self._options.get(address, {})}
+        options = {**self.made(address, agent), **(self._options.get(address) or taken_up(found.options))}
         try:
             await self._root.opener.wake(agent, address, options)
         except (ConfigError, LeaseLost) as why:  # it cannot run as it is written, or runs elsewhere; its mail is accepted

@@ -151,6 +151,7 @@ actors.agent._handlers      the agent's own handlers
 actors.agent._inbox         strings of the host's
 actors.agent._compact       what a request holds of a transcript
 actors.agent._agent         agents as people write them
+actors.agent._kept          which options of a session are kept
 actors.agent._asking        one answer, from the first model that gives one
 actors.agent._progress      how far calls are
 actors.agent._calls         how a call begins and ends

@@ -115,11 +115,12 @@ class Commit:
     timers: tuple[TimerRow, ...] = ()
     timers_gone: tuple[str, ...] = ()
     limits: Limits | None = None
+    options: str | None = None
     loop: bool = True
 
 
 _CURSORS = ("mail_cursor", "control_cursor", "handled_cursor", "floor")  # they never move back
-PLAIN = ("status", "run", "turn", "rounds", "hops", "failure", "spent", "limits")
+PLAIN = ("status", "run", "turn", "rounds", "hops", "failure", "spent", "limits", "options")
 
 
 @define(eq=False)
@@ -153,6 +154,7 @@ class State:
     spent: Usage = UNSPENT  # by the run in progress, or the last one
     timers: dict[str, TimerRow] = field(factory=dict)
     refused: dict[str, str] = field(factory=dict)
+    options: str = ""  # that it was opened with, as far as they have JSON (`_kept.py`)
 
     def apply(self, commit: Commit) -> None:
         """Take a commit over. Only a store calls it, once the commit is kept."""

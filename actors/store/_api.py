@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from attrs import frozen
+from attrs import field, frozen
 
 from actors._envelope import Envelope, Receipt
 from actors._exit import Status
@@ -13,7 +13,10 @@ from actors.agent._record import Commit, Draft, State
 
 @frozen
 class SessionSummary:
-    """A session in one line: who it is, where it stands, how many messages it has not read."""
+    """A session in one line: who it is, where it stands, how many messages it has not read.
+
+    `version` and `last` (the seq of its newest mail) show whether anything has changed; `options` are those it was opened with, as JSON.
+    """
 
     id: str
     agent: str
@@ -21,6 +24,9 @@ class SessionSummary:
     owner: str | None
     status: Status
     unread: int
+    version: int = field(default=0, eq=False)
+    last: int = field(default=0, eq=False)
+    options: str = field(default="", eq=False, repr=False)
 
 
 DELETED = ""  # the agent of a session that was deleted

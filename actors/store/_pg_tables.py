@@ -222,7 +222,8 @@ async def is_last(db: TrioConnection, change: Change) -> bool:
 # ------------------------------------------------------------------ looking
 _SUMMARY = """
 SELECT s.id, s.agent, m.parent, s.owner, s.status,
-    (SELECT count(*) FROM mail WHERE box = s.key AND seq > m.mail_cursor AND kind & 2 = 0)
+    (SELECT count(*) FROM mail WHERE box = s.key AND seq > m.mail_cursor AND kind & 2 = 0),
+    s.version, m.last, coalesce(s.facts::json ->> 'options', '')
 FROM sessions s JOIN mailboxes m ON m.box = s.key
 """
 
@@ -232,7 +233,7 @@ async def summaries(db: TrioConnection, session: str | None = None) -> list[Sess
     one, values = (" WHERE s.agent != '' ORDER BY s.key", ()) if session is None else (" WHERE s.id = %s", (session,))
     found = await rows(db, _SUMMARY + one, values)
     return [
-        SessionSummary(id, agent, parent, owner, Status(status), unread) for id, agent, parent, owner, status, unread in found
+        SessionSummary(id, agent, parent, owner, Status(status), *rest) for id, agent, parent, owner, status, *rest in found
     ]
 
 

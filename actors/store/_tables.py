@@ -284,7 +284,8 @@ def delete(db: sqlite3.Connection, session: str, lease: Lease) -> None:
 # ------------------------------------------------------------------ looking
 _SUMMARY = """
 SELECT s.id, s.agent, s.parent, s.owner, s.status,
-    (SELECT count(*) FROM mail WHERE at > (s.key << 32) + m.mail_cursor AND at <= (s.key << 32) + m.last AND NOT kind & 2)
+    (SELECT count(*) FROM mail WHERE at > (s.key << 32) + m.mail_cursor AND at <= (s.key << 32) + m.last AND NOT kind & 2),
+    s.version, m.last, coalesce(json_extract(s.facts, '$.options'), '')
 FROM sessions s JOIN mailboxes m ON m.box = s.key
 """
 
@@ -296,9 +297,7 @@ def summaries(db: sqlite3.Connection, session: str | None = None) -> list[Sessio
         if session is None
         else db.execute(f"{_SUMMARY} WHERE s.id = ?", (session,))
     )
-    return [
-        SessionSummary(id, agent, parent, owner, Status(status), unread) for id, agent, parent, owner, status, unread in rows
-    ]
+    return [SessionSummary(id, agent, parent, owner, Status(status), *rest) for id, agent, parent, owner, status, *rest in rows]
 
 
 _UNFINISHED = """

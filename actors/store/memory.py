@@ -133,7 +133,10 @@ class MemoryStore:
 
     def _summary(self, state: State) -> SessionSummary:
         unread = self.mailbox(state.id).unread_count()
-        return SessionSummary(state.id, state.agent, state.parent, state.owner, state.status, unread)
+        last = self.mailbox(state.id).last
+        return SessionSummary(
+            state.id, state.agent, state.parent, state.owner, state.status, unread, state.version, last, state.options
+        )
 
     async def unfinished(self, agents: Collection[str]) -> Sequence[str]:  # noqa: ARG002
         """None that nobody runs: it begins empty."""
