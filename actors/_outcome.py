@@ -33,8 +33,9 @@ class Media:
         check_text("a Media", self.name)
 
     def __repr__(self) -> str:
-        data = f"<{len(self.data)} bytes>" if isinstance(self.data, bytes) else repr(self.data)
-        return f"Media(mime={self.mime!r}, data={data}, name={self.name!r})"
+        data: object = self.data
+        told = f"<{len(data)} bytes>" if isinstance(data, bytes) else repr(data)
+        return f"Media(mime={self.mime!r}, data={told}, name={self.name!r})"
 
 
 @frozen
