@@ -20,6 +20,13 @@ def test_an_amended_user_item_holds_both_and_leaves_the_first_alone() -> None:
     assert first.text == "one"
 
 
+def test_mail_takes_back_that_the_rounds_are_used_up() -> None:
+    """Unless it is told once more: a person's words make them count anew."""
+    told, words = UserItem(nudge="wrap_up"), mail(UserMessage("go on"), key=1)
+    assert told.amended(UserItem([words])).text == "go on"
+    assert told.amended(UserItem([words], nudge="wrap_up")).text.startswith("You have used all rounds")
+
+
 def test_a_nudge_stays_when_mail_amends_it() -> None:
     """The words of the turn's own come first, the mail behind."""
     text = UserItem(nudge="continuation").amended(UserItem([mail(UserMessage("one"), key=1)])).text

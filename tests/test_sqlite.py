@@ -74,6 +74,26 @@ async def busy_state(store: Store) -> State:
 
 
 # ------------------------------------------------------------------ opened again
+async def test_what_amended_results_survives(path: str) -> None:
+    """Mail beside the last result, as often as it came."""
+    async with opened(path) as store:
+        state = State("s", "Clerk")
+        await store.create(state)
+        for body in ("go", "one", "two"):
+            await store.send(mail(body))
+        go, one, two = store.mailbox("s").unread(0)
+        call = CallRecord("call_1", "look", {"id": "call_1"}, "completed", SEEN)
+        results = ResultsItem([Result("call_1", "look", SEEN)])
+        await store.commit(state, Commit(append=(UserItem([go]), asks("call_1"), results), calls=(call,)))
+        await store.commit(state, Commit(amend=UserItem([one])))
+        await store.commit(state, Commit(amend=UserItem([two])))
+        assert state.items[-1] == ResultsItem([Result("call_1", "look", SEEN, UserItem([one, two]))])
+    async with opened(path) as store:
+        found = await store.load("s")
+        assert found is not None
+        assert found.items == state.items
+
+
 async def test_everything_of_a_session_survives(path: str) -> None:
     """Field by field, also those that somebody will add."""
     async with opened(path) as store:

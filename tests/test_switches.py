@@ -1,11 +1,13 @@
 """What an agent can be told to do differently: each switch, on and off."""
 
+from typing import Any
+
 import pytest
 import trio
 from scenes import Worker, scene, virtual_time
 
-from actors import ConfigError, Limits, ResultsItem
-from actors.models import ScriptedModel, call, calls, say, slow
+from actors import ConfigError, Limits, ModelError, ResultsItem
+from actors.models import ScriptedModel, call, calls, fail, say, slow
 from supervision import open_system
 
 pytestmark = virtual_time
@@ -114,6 +116,36 @@ async def test_mail_behind_a_detached_call_stands_in_the_last_result_and_its_out
         assert told.startswith("worked\n\n[mail ")
         assert told.endswith("call call_1 (background) completed in 15 s]\nworked")
         assert (here.asked, here.unread()) == (3, [])
+
+
+OUTAGE = fail(ModelError(model="m", status=503, reason="overloaded", retryable=True))
+
+
+@pytest.mark.parametrize("answer", [slow(60, say("late")), OUTAGE, slow(1, say(""))])
+async def test_mail_to_results_that_got_no_answer_stands_in_the_last_of_them(answer: Any) -> None:
+    """Whatever became of the request that told them: a user item behind them would be refused."""
+    options = {"mail_in_tool_result": True, "interrupt_completions": True}
+    async with scene(call("work", seconds=1), answer, say("ok"), say("ok"), **options) as here:
+        await here.session.send("go")
+        await trio.sleep(1.05)
+        await here.session.interrupt("also staging")
+        await here.idle()
+        last = here.request(2).transcript[-1]
+        assert isinstance(last, ResultsItem)
+        assert last.results[0].text.startswith("worked\n\n")
+        assert last.results[0].text.endswith("also staging")
+
+
+async def test_words_after_a_stopped_run_stand_in_the_last_result() -> None:
+    """Its results are the last item."""
+    async with scene(call("work", seconds=60), say("ok"), mail_in_tool_result=True) as here:
+        await here.session.send("go")
+        await trio.sleep(1)
+        await here.session.stop_run()
+        await here.session.ask("staging")
+        [told] = here.results(1)
+        assert told.startswith("cancelled: the run was stopped\n\n[run stopped]\n\n[mail ")
+        assert here.request(1).transcript[-1] is (await here.record()).items[-2]
 
 
 @pytest.mark.parametrize("name", ["interrupt_completions", "pause_cancels_calls", "resume_on_any_mail", "mail_in_tool_result"])

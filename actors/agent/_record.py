@@ -95,7 +95,7 @@ class Commit:
     """
 
     append: tuple[Item, ...] = ()
-    amend: UserItem | None = None  # goes into the unanswered user item at the end
+    amend: UserItem | None = None  # goes into the unanswered item at the end
     calls: tuple[CallRecord, ...] = ()  # rows, new or changed
     mail: tuple[Draft, ...] = ()
     mail_cursor: int | None = None
@@ -189,7 +189,7 @@ class State:
     def _grow(self, commit: Commit) -> None:
         if commit.amend is not None:
             last = self.items[-1]
-            assert isinstance(last, UserItem)
+            assert not isinstance(last, AssistantItem)
             self.items[-1] = last.amended(commit.amend)
             self._told(commit.amend)
         for item in commit.append:

@@ -282,7 +282,7 @@ class Turn:
         begins = self.phase is Phase.IDLE
         self.run = state.run + begins
         item = _user_item(state, folded, nudge)
-        amends = item is not None and state.unanswered and not results
+        amends = item is not None and not results and (state.unanswered or self._beside_results(state))
         if results and item is not None and self.switches.mail_in_tool_result:
             results, item = (*results[:-1], evolve(results[-1], mail=item)), None
         append: tuple[Item, ...] = (ResultsItem(results),) if results else ()
@@ -303,6 +303,10 @@ class Turn:
         self.phase = Phase.MODEL
         exhausted = self.extended == self.max_rounds + 1 and not extended > self.max_rounds
         return Ask(commit, folded.mail, nudge, begins, exhausted)
+
+    def _beside_results(self, state: State) -> bool:
+        """Whether mail goes into results that have no answer yet: they were told in a request that was cut, or to nobody."""
+        return self.switches.mail_in_tool_result and bool(state.items) and isinstance(state.items[-1], ResultsItem)
 
     def _restarts(self, folded: Fold) -> bool:
         """Whether the count of rounds begins anew: a person spoke. A host's inbox may do that `max_rounds` times a run."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from actors._envelope import Envelope
 from actors._outcome import Media, Outcome, flatten
@@ -49,10 +49,14 @@ class UserItem:
         )
 
     def amended(self, more: "UserItem") -> "UserItem":
-        """This item with another fold behind it: an unanswered user item grows, two never stand in a row."""
+        """This item with another fold behind it: an unanswered user item grows, two never stand in a row.
+
+        Words that make the rounds count anew take back that they were used up.
+        """
+        over = self.nudge == "wrap_up" and more.mail
         return UserItem(
             self.mail + more.mail,
-            more.nudge or self.nudge,
+            more.nudge or (None if over else self.nudge),
             self.already_read + more.already_read,
             more.waiting,
             self.cuts + more.cuts,
@@ -131,6 +135,11 @@ class ResultsItem:
     """The results of one assistant item: one per call, in call order."""
 
     results: tuple[Result, ...] = field(converter=_results)
+
+    def amended(self, more: UserItem) -> "ResultsItem":
+        """These results with another fold beside the last of them (`mail_in_tool_result`)."""
+        *others, last = self.results
+        return ResultsItem((*others, evolve(last, mail=more if last.mail is None else last.mail.amended(more))))
 
 
 Item = UserItem | AssistantItem | ResultsItem

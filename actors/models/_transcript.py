@@ -57,7 +57,7 @@ class Validator:
         self._count = 0
         self._last: ref[Item] | None = None
         self._before: ref[Item] | None = None
-        self._amendable = False  # only a user item is ever replaced, and it added no call ids that would have to be taken back
+        self._amendable = False  # no assistant item is ever replaced: others added no call ids that would have to be taken back
         self._ids: set[str] = set()
 
     def check(self, transcript: Sequence[Item]) -> None:
@@ -79,7 +79,7 @@ class Validator:
         if start < self._count:
             self._last = ref(transcript[-1])
             self._before = ref(transcript[-2]) if self._count > 1 else None
-            self._amendable = isinstance(transcript[-1], UserItem)
+            self._amendable = not isinstance(transcript[-1], AssistantItem)
 
     def check_request(self, transcript: Sequence[Item]) -> None:
         """`check`, and that the last item is one that a model can answer: a user item or results.

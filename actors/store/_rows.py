@@ -170,7 +170,7 @@ class Shelf:
             kind = doc.pop("type")
             if kind == "amend":
                 last = items[-1]
-                assert isinstance(last, UserItem)
+                assert not isinstance(last, AssistantItem)
                 items[-1] = last.amended(self._user(_read(doc, _User, what), what))
             elif kind == "user":
                 items.append(self._user(_read(doc, _User, what), what))
