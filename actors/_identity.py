@@ -23,7 +23,7 @@ from ._errors import Fenced
 class Identity:
     """One voice: whom it stamps as the sender, the hops its mail carries, and whether its life is over."""
 
-    __slots__ = ("address", "home", "hops", "max_wait", "outer", "revoked", "runtime", "sender")
+    __slots__ = ("address", "box", "home", "hops", "max_wait", "outer", "revoked", "runtime", "sender")
 
     def __init__(self, address: str, sender: Sender, runtime: Any, hops: int = 0, outer: "Identity | None" = None) -> None:
         self.address = address
@@ -31,6 +31,7 @@ class Identity:
         self.runtime = runtime  # the system it lives in; None for a thread that belongs to none
         self.home = runtime  # where it may speak: its system, and none once it was revoked
         self.hops = hops
+        self.box: Any = None  # the mailbox of the actor that speaks, if it has one
         self.revoked = False
         self.outer = outer  # whose block this system was opened in
         self.max_wait: float | None = None  # seconds its waits may take; None for host code, for which nobody can wait in turn

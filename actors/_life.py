@@ -62,7 +62,7 @@ class Life(Identity):
     """One generation of an actor: the identity its tasks speak with, and the state of its message loop."""
 
     __slots__ = (
-        "actor", "box", "deferred", "draining", "ending", "failure", "function", "generation", "gone", "late", "mail", "over",
+        "actor", "deferred", "draining", "ending", "failure", "function", "generation", "gone", "late", "mail", "over",
         "ready", "ref", "resigned", "scope", "taken", "timers",
     )  # fmt: skip
 

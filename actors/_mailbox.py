@@ -91,7 +91,7 @@ class Mailbox:
 
     __slots__ = (
         "_ahead", "_base", "_capacity", "_control", "_duplicates", "_last", "_log", "_orders", "_own", "_reader", "_refused", "_roomy",
-        "_urgent", "_waiters", "_window", "address", "closed", "cursor", "disturbed", "max_hops", "on_accept", "room",
+        "_urgent", "_waiters", "_window", "address", "awaits", "closed", "cursor", "disturbed", "max_hops", "on_accept", "room",
     )  # fmt: skip
 
     def __init__(self, address: str = "mailbox", capacity: int = 256) -> None:
@@ -101,6 +101,7 @@ class Mailbox:
         self.max_hops: int | None = MAX_HOPS
         self.closed = False  # set by the runtime when its owner accepts no more
         self.on_accept: Callable[[Envelope], object] | None = None
+        self.awaits: str | None = None  # whom the actor behind it asks: an edge of the waits-for graph
         self.cursor = 0  # the bound's mail cursor; move it with `advance`, or, as the actor's loop does, by one
         self.disturbed = False  # the next envelope to handle is not simply the one behind the cursor
         self._log: list[Envelope] = []

@@ -72,8 +72,7 @@ class Place(Protocol):
 class Waits(Protocol):
     """The waits-for graph of a system; the tree supplies it."""
 
-    only: dict[str, str]  # the edges of those that wait once; `ask`, the hot path, writes there itself
-    others: dict[str, Any]  # all others
+    edges: dict[str, Any]  # those that `enter` added; the one edge that most askers have is kept in their mailbox
 
     def enter(self, waiter: str, target: str) -> None:
         """Add an edge; `AskCycle` if it would close a cycle."""
@@ -303,17 +302,21 @@ class ActorRef:
             return await self._asked(identity, body, timeout, runtime)
         if timeout is None or timeout > limit:
             timeout = limit
-        waits, waiter, target = runtime.waits, identity.address, self._address
-        only = waits.only
-        if (only and (waiter in only or target in only)) or target == waiter or waits.others:  # else one more cannot be wrong
-            waits.enter(waiter, target)  # before anything is accepted
-        else:
-            only[waiter] = target
+        mine, box, waits = identity.box, self._box, runtime.waits
+        if mine is None or mine.awaits is not None or box is None or box.awaits is not None or box is mine or waits.edges:
+            return await self._asked_within(waits, identity, body, timeout, runtime)
+        mine.awaits = self._address  # whom it asks waits for nobody: this edge closes nothing
         try:
             return await self._asked(identity, body, timeout, runtime)
         finally:
-            if only.pop(waiter, None) is None:
-                waits.leave(waiter, target)
+            mine.awaits = None
+
+    async def _asked_within(self, waits: Waits, identity: Identity, body: object, seconds: float, runtime: Runtime) -> Any:
+        waits.enter(identity.address, self._address)  # before anything is accepted
+        try:
+            return await self._asked(identity, body, seconds, runtime)
+        finally:
+            waits.leave(identity.address, self._address)
 
     def _asked(self, identity: Identity, body: object, timeout: float | None, runtime: Runtime) -> Awaitable[Any]:
         """Send the message with a reply token; what is returned waits for the answer."""

@@ -64,10 +64,10 @@ class Root:
         self.store = store
         self.limits = limits
         self.deadlines = Deadlines()
-        self.waits = Waits()
+        self.router = Router()
+        self.waits = Waits(self.router.places)
         self.spending = Spending(limits)
         self.providers = providers or Providers(None, None)
-        self.router = Router()
         self.hub = Hub()
         self.lives = Lives(self)
         self.opener = Opener(self)

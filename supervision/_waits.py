@@ -8,7 +8,8 @@ handler may wait twice for the same actor in two tasks. Host code handles no mes
 adds none. Across processes there is no such graph; there the deadlines end what hangs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from actors._errors import AskCycle
 
@@ -16,15 +17,15 @@ from actors._errors import AskCycle
 class Waits:
     """The waits-for graph of one system.
 
-    Nearly every waiter waits once: such an edge is one entry of `only`, which `ask` writes itself where nothing can be wrong
-    with it. `others` has the waiters with more edges, each with its count, and the sessions that hold some to their calls.
+    Nearly every waiter asks one actor, at a time when nobody else waits in another way: that edge stands in the asker's own
+    mailbox, where `ask` writes it. `edges` has all others, each with its count; `held` what a session holds of them to its calls.
     """
 
-    __slots__ = ("held", "only", "others")
+    __slots__ = ("_places", "edges", "held")
 
-    def __init__(self) -> None:
-        self.only: dict[str, str] = {}
-        self.others: dict[str, dict[str, int]] = {}
+    def __init__(self, places: Mapping[str, Any]) -> None:
+        self._places = places
+        self.edges: dict[str, dict[str, int]] = {}
         self.held: dict[str, tuple[str, ...]] = {}
 
     def enter(self, waiter: str, target: str) -> None:
@@ -35,54 +36,42 @@ class Waits:
         """
         if target == waiter:
             raise AskCycle(path=(waiter, target))
-        if target in self.only or target in self.others:
-            back = self._path(target, waiter)
-            if back is not None:
-                raise AskCycle(path=(waiter, *back))
-        if waiter in self.only:
-            self.others[waiter] = {self.only.pop(waiter): 1}
-        mine = self.others.get(waiter)
-        if mine is None:
-            self.only[waiter] = target
-        else:
-            mine[target] = mine.get(target, 0) + 1
+        back = self._path(target, waiter)
+        if back is not None:
+            raise AskCycle(path=(waiter, *back))
+        mine = self.edges.setdefault(waiter, {})
+        mine[target] = mine.get(target, 0) + 1
 
     def leave(self, waiter: str, target: str) -> None:
         """Take one edge back."""
-        if waiter in self.only:
-            del self.only[waiter]
-            return
-        mine = self.others[waiter]
-        mine[target] -= 1
-        if not mine[target]:
-            del mine[target]
-        if not mine and waiter not in self.held:
-            del self.others[waiter]
+        mine = self.edges[waiter]
+        _less(mine, target)
+        if not mine:
+            del self.edges[waiter]
 
     def hold(self, waiter: str, targets: Iterable[str]) -> None:
         """Set the edges of a waiter that is never refused: a session, which waits in its mailbox and can always be reached."""
-        mine = self.others.setdefault(waiter, {})
-        if waiter in self.only:
-            mine[self.only.pop(waiter)] = 1
+        mine = self.edges.setdefault(waiter, {})
         for target in self.held.pop(waiter, ()):
-            mine[target] -= 1
-            if not mine[target]:
-                del mine[target]
+            _less(mine, target)
         held = tuple(dict.fromkeys(targets))
         for target in held:
             mine[target] = mine.get(target, 0) + 1
         if held:
             self.held[waiter] = held
-        elif not mine:
-            del self.others[waiter]
+        if not mine:
+            del self.edges[waiter]
 
     def targets(self, waiter: str) -> tuple[str, ...]:
         """Whom an address waits for now."""
-        return (self.only[waiter],) if waiter in self.only else tuple(self.others.get(waiter, ()))
+        place = self._places.get(waiter)
+        asked = None if place is None else place.mailbox.awaits
+        return (*(() if asked is None else (asked,)), *self.edges.get(waiter, ()))
 
     def listing(self) -> list[tuple[str, tuple[str, ...]]]:
         """Every waiter and whom it waits for."""
-        return [(waiter, self.targets(waiter)) for waiter in (*self.only, *self.others)]
+        waiters = dict.fromkeys((*self._places, *self.edges))
+        return [(waiter, targets) for waiter in waiters if (targets := self.targets(waiter))]
 
     def _path(self, start: str, goal: str) -> tuple[str, ...] | None:
         """A shortest way along the edges, both ends included."""
@@ -101,7 +90,14 @@ class Waits:
         return None
 
     def __len__(self) -> int:
-        return len(self.only) + sum(sum(mine.values()) for mine in self.others.values())
+        asks = sum(place.mailbox.awaits is not None for place in self._places.values())
+        return asks + sum(sum(mine.values()) for mine in self.edges.values())
+
+
+def _less(mine: dict[str, int], target: str) -> None:
+    mine[target] -= 1
+    if not mine[target]:
+        del mine[target]
 
 
 def _back(came: dict[str, str | None], goal: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from scenes import scene
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors import Actor, Agent, AskCycle, AskTimeout, Exit, Limits, handle, tool
+from actors import Actor, Agent, AskCycle, AskTimeout, Exit, Limits, Mailbox, handle, tool
 from actors.models import call, say
 from actors.testing import Gate
 from supervision import System, open_system
@@ -107,11 +108,19 @@ ADDRESSES = st.sampled_from("abcd")
 @given(st.lists(st.tuples(st.booleans(), ADDRESSES, ADDRESSES), max_size=60))
 def test_the_graph_never_has_a_cycle(steps: list[tuple[bool, str, str]]) -> None:
     """Whatever is entered and left: refused is exactly what would close one, and its path is one that exists."""
-    waits, edges = Waits(), Counter[tuple[str, str]]()
+    places = {address: SimpleNamespace(mailbox=Mailbox(address)) for address in "abcd"}
+    waits, edges = Waits(places), Counter[tuple[str, str]]()
     for enter, waiter, target in steps:
         if not enter and edges[waiter, target]:
-            waits.leave(waiter, target)
+            mine = places[waiter].mailbox
+            if mine.awaits == target:
+                mine.awaits = None
+            else:
+                waits.leave(waiter, target)
             edges[waiter, target] -= 1
+        elif enter and alone(waits, places[waiter].mailbox, places[target].mailbox):
+            places[waiter].mailbox.awaits = target
+            edges[waiter, target] += 1
         elif enter:
             path = refused(waits, waiter, target)
             edges[waiter, target] += not path
@@ -119,6 +128,11 @@ def test_the_graph_never_has_a_cycle(steps: list[tuple[bool, str, str]]) -> None
             assert all(edges[edge] for edge in list(pairwise(path))[1:])
         assert not has_cycle(+edges)
         assert len(waits) == edges.total()
+
+
+def alone(waits: Waits, waiter: Mailbox, target: Mailbox) -> bool:
+    """When `ask` writes the edge itself."""
+    return not waits.edges and waiter is not target and waiter.awaits is None and target.awaits is None
 
 
 def refused(waits: Waits, waiter: str, target: str) -> tuple[str, ...]:
