@@ -66,6 +66,8 @@ class Life(Identity):
         "ready", "ref", "resigned", "scope", "taken", "timers",
     )  # fmt: skip
 
+    box: ActorMailbox
+
     def __init__(self, address: str, sender: Sender, runtime: Any, box: ActorMailbox, generation: int) -> None:
         super().__init__(address, sender, runtime)
         self.generation = generation
