@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import frozen
-from scenes import Worker, scene, virtual_time
+from scenes import Diary, Worker, scene, virtual_time
 
 from actors import (
     ActorsError,
@@ -16,13 +16,14 @@ from actors import (
     FromUser,
     Priority,
     Reject,
+    RunFailed,
     ToolCallFinished,
     UserMessage,
     from_json,
     handle,
     to_json,
 )
-from actors.models import call, say, slow
+from actors.models import call, calls, say, slow
 
 pytestmark = virtual_time
 
@@ -153,6 +154,45 @@ async def test_one_that_raises_crashes_the_loop_once() -> None:
         assert (prices(here), len(restarted)) == ({"tea": 1, "milk": 2}, 1)
         assert here.system.dead_letters[0].reason == "being handled when its actor crashed: ValueError('too dear')"
         assert await here.session.ask("go") == "ok"
+
+
+@pytest.mark.parametrize("again", ["words", "resume", "pause", "stop"])
+async def test_a_loop_that_is_given_up_while_calls_are_open_leaves_a_history_that_goes_on(again: str) -> None:
+    """Each call has its result, whoever has the run tried again, and its results are asked for first."""
+    async with scene(calls(call("work", seconds=5), call("work")), say("so far"), say("here"), agent=Seller) as here:
+        await here.session.send("go")
+        await trio.sleep(1)
+        for amount in range(1001, 1007):  # a crash each, when the calls have ended
+            await here.session.send(Price("tea", amount))
+        with pytest.raises(RunFailed, match="too dear"):
+            await here.session.wait_answer()
+        assert (here.status(), here.asked) == ("failed", 1)
+        orders = {"resume": ["resume"], "pause": ["pause", "resume"], "stop": ["stop_run"]}
+        for order in orders.get(again, ()):
+            await getattr(here.session, order)()
+        await here.idle()
+        assert await here.session.ask("still there?") == ("so far" if again in {"words", "stop"} else "here")
+        assert (here.results(1), here.status()) == (["worked", "worked"], "idle")
+        await here.session.stop()
+
+
+async def test_a_failed_session_with_open_calls_rests() -> None:
+    """It drains no inbox, and `drain` has nothing to wait for."""
+    diary = Diary()
+    async with scene(call("work", seconds=5), say("so far"), agent=Seller, deps=diary, inbox=diary) as here:
+        await here.session.send("go")
+        await trio.sleep(1)
+        for amount in range(1001, 1007):
+            await here.session.send(Price("tea", amount))
+        with pytest.raises(RunFailed):
+            await here.session.wait_answer()
+        diary.host.append("from the host")
+        await here.session.send_after(1, "wakes nothing")
+        await trio.sleep(10)
+        assert (here.status(), here.asked, diary.host) == ("failed", 1, ["from the host"])
+        assert [event.kind for event in here.events("run_stopped")] == ["run_stopped"]
+        with trio.fail_after(0.1):
+            await here.session.stop("drain")
 
 
 async def test_a_body_that_nothing_takes_is_refused_with_what_would_be() -> None:

@@ -124,7 +124,7 @@ OUTAGE = fail(ModelError(model="m", status=503, reason="overloaded", retryable=T
 @pytest.mark.parametrize("answer", [slow(60, say("late")), OUTAGE, slow(1, say(""))])
 async def test_mail_to_results_that_got_no_answer_stands_in_the_last_of_them(answer: Any) -> None:
     """Whatever became of the request that told them: a user item behind them would be refused."""
-    options = {"mail_in_tool_result": True, "interrupt_completions": True}
+    options: Any = {"mail_in_tool_result": True, "interrupt_completions": True}
     async with scene(call("work", seconds=1), answer, say("ok"), say("ok"), **options) as here:
         await here.session.send("go")
         await trio.sleep(1.05)

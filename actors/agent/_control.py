@@ -53,7 +53,7 @@ def apply_order(turn: Turn, state: State, envelope: Envelope, now: float) -> App
 
 
 def _pause(turn: Turn, state: State, now: float) -> Applied:
-    if state.status is Status.FAILED:
+    if state.status is Status.FAILED and turn.phase is Phase.IDLE:
         turn.retrying = turn.again = True  # when it is resumed
     gone = cut(turn, state, state.live, "the session was paused", now) if turn.switches.pause_cancels_calls else {}
     applied = _cutting(state, gone)
@@ -61,6 +61,8 @@ def _pause(turn: Turn, state: State, now: float) -> Applied:
 
 
 def _resume(turn: Turn, state: State) -> Applied:
+    if state.status is Status.FAILED and turn.phase is Phase.CALLS:
+        return Applied(Commit(status=Status.RUNNING))
     if state.status is Status.FAILED:
         turn.retrying = turn.again = True
         return Applied(Commit(status=Status.IDLE))
@@ -116,7 +118,7 @@ def close(turn: Turn, state: State, now: float) -> Applied:
     gone = cut(turn, state, state.live, "its session was stopped", now)
     rows = tuple(ended(state.calls[call], outcome) for call, outcome in gone.items())
     commit = Commit(calls=rows, append=_results(turn, state, gone), status=Status.STOPPED)
-    running = turn.phase is not Phase.IDLE
+    running = going_on(turn, state)
     turn.rest()
     return Applied(commit, gone, stopped=running)
 
@@ -174,6 +176,11 @@ def _goes_on(state: State, last: Item | None) -> bool:
         answered = last is None or isinstance(last, AssistantItem)
         return state.stopped is None and (not answered or not state.placeholders.isdisjoint(state.live))
     return state.status in {Status.RUNNING, Status.WAITING}
+
+
+def going_on(turn: Turn, state: State) -> bool:
+    """Whether the turn is one of a run in progress: of one that failed, calls may be open still."""
+    return turn.phase is not Phase.IDLE and state.status is not Status.FAILED
 
 
 def attached(turn: Turn) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from ._answers import Answers
 from ._asking import Answered, Asking
 from ._calls import Calls, Home, now_beginning
 from ._completion import take
-from ._control import apply_order, attached, cancel, close, lost_detached, recover, shutdown
+from ._control import apply_order, attached, cancel, close, going_on, lost_detached, recover, shutdown
 from ._handlers import Handlers
 from ._inbox import Drain
 from ._record import EMPTY, CallRecord, Commit, State
@@ -160,7 +160,7 @@ class Session:
         return [envelope for envelope in unread if not self.handlers.takes(envelope.body)] if handled else unread
 
     async def _wait(self, wait: Wait) -> None:
-        if self.draining and self.turn.phase is Phase.IDLE and self.state.status is not Status.PAUSED:
+        if self.draining and not self.running and self.state.status is not Status.PAUSED:
             self.drained = True
             return
         if self.turn.phase is Phase.ANSWERED and self.state.status is Status.RUNNING:
@@ -364,7 +364,7 @@ class Session:
     @property
     def running(self) -> bool:
         """Whether a run is in progress, its last commit included."""
-        return self.turn.phase is not Phase.IDLE or self.state.status in {Status.RUNNING, Status.WAITING}
+        return going_on(self.turn, self.state) or self.state.status in {Status.RUNNING, Status.WAITING}
 
     @property
     def resting(self) -> bool:

@@ -98,7 +98,8 @@ class Turn:
         if state.status is Status.PAUSED:
             return self._paused(state, mail)
         if self.phase is Phase.CALLS:
-            return self._with_calls(state, mail, now)
+            failed = state.status is Status.FAILED
+            return self._failed_with_calls(state, mail) if failed else self._with_calls(state, mail, now)
         if self.phase is Phase.MODEL:
             return self._ask(state, mail)
         return self._at_rest(state, mail)
@@ -151,6 +152,13 @@ class Turn:
         if self.wrapped_up and self.phase is Phase.ANSWERED:
             return False  # the run is over; what is unread begins the next one
         return wakes(envelope, state, self.wake_on, self.is_child)
+
+    def _failed_with_calls(self, state: State, mail: Sequence[Envelope]) -> Action:
+        """The loop was given up while calls were open. They stay open until somebody has it tried again."""
+        if any(self.may_wake(envelope, state) for envelope in mail):
+            return Unpause(Commit(status=Status.RUNNING))
+        control = _new_control(state)
+        return Wait(Point.R2, lambda envelope: control(envelope) or self.handled(envelope) or self.may_wake(envelope, state))
 
     # -------------------------------------------------------------- calls
     def _with_calls(self, state: State, mail: Sequence[Envelope], now: float) -> Action:
@@ -218,7 +226,12 @@ class Turn:
         if not calls:
             return {}, {}
         stay = detachable(calls, self.open, state, self.max_detached)
-        told = f"{', '.join(in_background(self.open, state))} run in the background, as many as may; wait for one or cancel one"
+        there = ", ".join(in_background(self.open, state))
+        told = (
+            f"{there} run in the background, as many as may; wait for one or cancel one"
+            if there
+            else "none may run in the background"
+        )
         refused = {each.id: failed(self.began.get(each.id), told, now) for each in calls if each not in stay}
         return {each.id: why(each) for each in stay}, refused
 
@@ -317,7 +330,8 @@ class Turn:
 
     def at_boundary(self, state: State) -> bool:
         """Whether a host's inbox is to be read now: behind a tool round, an empty turn, or a would-be final answer."""
-        return (self.boundary or self.phase is Phase.CALLS) and self.between_rounds(state)
+        going_on = self.boundary or (self.phase is Phase.CALLS and state.status is not Status.FAILED)
+        return going_on and self.between_rounds(state)
 
     def between_rounds(self, state: State) -> bool:
         """Whether no call is attached, and there is no pause."""
@@ -327,7 +341,8 @@ class Turn:
 
     def failed(self, reason: str) -> Commit:
         """The model will not answer: the run ends; a person's mail or `Resume` tries the round again."""
-        self.rest()
+        if self.phase is not Phase.CALLS:  # else they have no results yet, and no user item may stand behind them
+            self.rest()
         return Commit(status=Status.FAILED, failure=reason)
 
     def rest(self) -> None:
