@@ -53,6 +53,8 @@ def is_actor_function(factory: Callable[..., Any]) -> bool:
     """Whether the factory is an `async def actor(context, *args)`."""
     while isinstance(factory, partial):
         factory = factory.func
+    if isinstance(factory, type):
+        return False
     return inspect.iscoroutinefunction(factory) or inspect.iscoroutinefunction(getattr(type(factory), "__call__", None))  # noqa: B004  # not whether, but what
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 from attrs import field, frozen
 
 from actors._actor import Actor
-from actors._check import check_choice, check_number, check_type, check_whole, require
+from actors._check import check_choice, check_number, check_type, check_whole, require, wrong
 from actors._envelope import SEGMENT_FORM
 from actors._errors import ConfigError
 from actors._limits import Limits
@@ -14,6 +14,7 @@ from actors._text import encodes
 from actors.agent._agent import OPTIONS, Agent, Config, check_options, configure
 
 Restart = Literal["permanent", "transient", "temporary"]
+RESTARTS = get_args(Restart)
 Strategy = Literal["one_for_one", "one_for_all", "rest_for_one"]
 Budget = Literal["supervisor", "child"]
 AutoShutdown = Literal["never", "any", "all"]
@@ -44,10 +45,8 @@ def check_factory(name: str, factory: object) -> None:
             f"{name}: found an instance of {kind}; an actor that may be started again is given as its class or a function that "
             f"makes it: write {kind}, ... instead of {kind}(...)"
         )
-    require(
-        callable(factory) and (not isinstance(factory, type) or issubclass(factory, Actor)), name, f"the factory {factory!r}",
-        "an Actor class, a function that returns one, or an async function",
-    )  # fmt: skip
+    if not callable(factory) or (isinstance(factory, type) and not issubclass(factory, Actor)):
+        raise wrong(name, f"the factory {factory!r}", "an Actor class, a function that returns one, or an async function")
 
 
 def check_actor(name: str, factory: object) -> None:
@@ -68,13 +67,12 @@ def check_budget(whose: str, max_restarts: object, within: object) -> None:
 def _check_common(spec: "ChildSpec | Supervisor") -> None:
     """What a child and a supervisor have in common."""
     name = spec.name
-    check_choice(name, "restart", spec.restart, get_args(Restart))
+    check_choice(name, "restart", spec.restart, RESTARTS)
     check_type(name, "significant", spec.significant, bool, "True or False")
-    what = "child" if isinstance(spec, ChildSpec) else "supervisor"
-    require(
-        not (spec.significant and spec.restart == "permanent"), name,
-        f"significant=True on a permanent {what}, whose end never counts", "restart='transient' or 'temporary'",
-    )  # fmt: skip
+    if spec.significant and spec.restart == "permanent":
+        what = "child" if isinstance(spec, ChildSpec) else "supervisor"
+        found = f"significant=True on a permanent {what}, whose end never counts"
+        raise wrong(name, found, "restart='transient' or 'temporary'")
     check_type(name, "backoff", spec.backoff, Backoff | None, "Backoff(...)")
     check_type(name, "limits", spec.limits, Limits | None, "Limits(...)")
 
@@ -157,9 +155,8 @@ class ChildSpec:
         check_number(name, "init_timeout", init_timeout, 0, above=True, unit="seconds")
         check_whole(name, "max_deliveries", max_deliveries, 1)
         if self.agent is None:
-            require(
-                options is None, name, f"options={options!r}", "arguments of the factory; options are an Agent's, for `open`"
-            )
+            what = "arguments of the factory; options are an Agent's, for `open`"
+            check_type(name, "options", options, type(None), what)
         else:
             self._check_agent(self.agent)
 
