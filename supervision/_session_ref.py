@@ -24,7 +24,7 @@ from actors._exit import Exit
 from actors._identity import Identity, current
 from actors._ref import ActorRef, StopMode, waiting
 from actors._text import check_text
-from actors.agent._record import SessionRecord
+from actors.agent._record import SessionRecord, State
 from actors.agent._shape import MisshapenError, Shape
 from actors.agent._timers import timer
 from actors.store._copy import copied, write
@@ -236,24 +236,26 @@ class SessionRef(ActorRef):
 
     # -------------------------------------------------------------- looking
     async def record(self, last: int | None = None) -> SessionRecord:
-        """The session as it is stored now; with `last`, its last items only."""
+        """The session as it is stored now, also when it has ended; with `last`, its last items only."""
+        return (await self._kept()).record(last)
+
+    async def _kept(self) -> State:
+        """Its state, without bringing it into memory."""
         await trio.lowlevel.checkpoint()
         system: Any = self._system()
-        if system.store.durable and self.address not in system.router.places:
+        if self.address not in system.router.places:
             found = await system.store.look(self.address)
             if found is not None:
-                return found[0].record(last)  # type: ignore[no-any-return]
-        record: SessionRecord = (await self._here()).state.record(last)
-        return record
+                return found[0]  # type: ignore[no-any-return]
+        return (await self._here()).state  # type: ignore[no-any-return]
 
     # -------------------------------------------------------------- copies
     async def export(self) -> str:
         """The session as JSON, for `System.import_session`: transcript and ledger, not its unread mail and timers.
 
-        Raises `CodecError` if it holds mail of a class that has no JSON.
+        One that has ended can be exported too. Raises `CodecError` if it holds mail of a class that has no JSON.
         """
-        await trio.lowlevel.checkpoint()
-        return write(copied((await self._here()).state))
+        return write(copied(await self._kept()))
 
     async def fork(self, at: int | None = None, *, session: str | None = None) -> "SessionRef":
         """Open a copy that goes on from the item at this place (from 0; None: the last), with a fresh mailbox.

@@ -7,7 +7,7 @@ import pytest
 import trio
 from scenes import Diary, Worker, real_time, scene, virtual_time
 
-from actors import CodecError, ConfigError, Media, ModelError, RunFailed, UserItem, UserMessage
+from actors import CodecError, ConfigError, Media, ModelError, RecipientStopped, RunFailed, UserItem, UserMessage
 from actors.models import ScriptedModel, call, calls, fail, say
 from actors.models._transcript import Validator
 from supervision import open_system
@@ -39,6 +39,19 @@ async def test_an_exported_session_is_the_same_elsewhere() -> None:
             "look\n[attached image/png]",
             "and now?",
         ]
+
+
+async def test_a_session_that_ended_can_still_be_read_and_exported() -> None:
+    """In memory as in a store: what it did is there until it is deleted."""
+    async with scene(call("work"), say("done")) as here:
+        await here.session.ask("go")
+        await here.session.stop()
+        record = await here.record()
+        assert (record.status, len(record.items)) == ("stopped", 4)
+        assert '"stopped"' not in await here.session.export()
+        await here.session.delete()
+        with pytest.raises(RecipientStopped):
+            await here.record()
 
 
 async def test_calls_of_a_copy_get_ids_that_are_new_in_it() -> None:
