@@ -296,7 +296,7 @@ class Mailbox:
     # -------------------------------------------------------------- reading
     def unread(self, cursor: int) -> Sequence[Envelope]:
         """What lies behind `cursor`, oldest first, control included. Never removes; below what was trimmed, what is left."""
-        return self._log[max(0, cursor - self._base) :]
+        return self._log[max(0, cursor - self._base) :] if cursor < self._last else []
 
     async def receive(self, cursor: int, match: Match | None = None) -> Sequence[Envelope]:
         """Wait until `unread(cursor)` holds a match, and return the matches (all unread without `match`).
@@ -382,6 +382,10 @@ class Mailbox:
         for seq in self._orders or ():
             count += (seq > max(self._control, self._base)) - (seq > read)
         return count
+
+    def orders(self, cursor: int) -> Sequence[Envelope]:
+        """The control behind `cursor`, oldest first."""
+        return [envelope for envelope in self.unread(cursor) if isinstance(envelope.body, Control)] if self._orders else ()
 
     @property
     def last(self) -> int:

@@ -2,11 +2,15 @@
 
 Emitting never waits and never fails: it appends to the ring and wakes readers. A reader keeps the seq it read last; one that
 fell behind the ring gets a `Gap` and goes on with what is left.
+
+A session emits ten events a round, and mostly nobody looks. So the ring keeps what an event is made of, and makes it, once, for
+the first that does.
 """
 
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
+from time import time
 from typing import Any, cast
 
 import trio
@@ -16,28 +20,47 @@ from actors._waiters import guarded, wait
 from actors.events import AnyEvent, DeadLettered, Ended, Gap, Restarted
 
 RING = 4096
+Unmade = tuple[Callable[..., Any], int, float, dict[str, Any]]  # an event's class, its place, its time, its facts
 
 
 class Hub:
     """Emits events and lets any number of readers follow."""
 
     def __init__(self) -> None:
-        self.ring: deque[AnyEvent] = deque(maxlen=RING)
         self.seq = 0
         self.closed = False
+        self._ring: deque[AnyEvent | Unmade] = deque(maxlen=RING)
         self._readers: list[trio.lowlevel.Task] = []
         self.callbacks: list[Callable[[AnyEvent], object]] = []
 
     @enable_ki_protection
     def emit(self, cls: Callable[..., Any], /, **facts: Any) -> None:
-        """Make the event and show it to everybody."""
+        """Show an event of this class to everybody."""
         self.seq += 1
-        event = cls(seq=self.seq, at=datetime.now(UTC), **facts)
-        self.ring.append(event)
+        self._ring.append((cls, self.seq, time(), facts))
         if self._readers:
             self._wake()
-        for callback in self.callbacks:
-            guarded(callback, event)
+        if self.callbacks:
+            event = self._made(len(self._ring) - 1)
+            for callback in self.callbacks:
+                guarded(callback, event)
+
+    def _made(self, place: int) -> AnyEvent:
+        """The event at this place of the ring."""
+        found = self._ring[place]
+        if isinstance(found, tuple):
+            cls, seq, at, facts = found
+            found = self._ring[place] = cls(seq=seq, at=datetime.fromtimestamp(at, UTC), **facts)
+        return found
+
+    @property
+    def oldest(self) -> int:
+        """The seq of the oldest event that is left; of the next one, if none is."""
+        return self.seq - len(self._ring) + 1
+
+    def events(self) -> list[AnyEvent]:
+        """All that are left, oldest first."""
+        return [self._made(place) for place in range(len(self._ring))]
 
     def _wake(self) -> None:
         readers, self._readers = self._readers, []
@@ -86,13 +109,12 @@ class Hub:
                 await self.arrival()
 
     def _after(self, cursor: int) -> list[AnyEvent]:
-        oldest = self.ring[0].seq if self.ring else self.seq + 1
+        oldest = self.oldest
         if cursor + 1 < oldest:
             missed = oldest - 1 - cursor
             gap = cast("AnyEvent", Gap(seq=oldest - 1, at=datetime.now(UTC), missed=missed))
-            return [gap, *self.ring]
-        behind = self.seq - cursor
-        return [self.ring[place] for place in range(len(self.ring) - behind, len(self.ring))]
+            return [gap, *self.events()]
+        return [self._made(place) for place in range(cursor + 1 - oldest, len(self._ring))]
 
     @enable_ki_protection
     async def arrival(self) -> None:

@@ -132,7 +132,10 @@ class SessionRef(ActorRef):
         return answer
 
     async def _within(self, seconds: float | None, fn: Callable[..., Awaitable[T]], *args: Any) -> T:
-        with waiting(self._system(), self.address), trio.move_on_after(inf if seconds is None else seconds):
+        if seconds is None:
+            with waiting(self._system(), self.address):
+                return await fn(*args)
+        with waiting(self._system(), self.address), trio.move_on_after(seconds):
             return await fn(*args)
         raise AskTimeout(address=self.address, seconds=seconds)
 

@@ -60,11 +60,11 @@ class RunStream(Events):
     def _followed(self, hub: Hub, since: int) -> AsyncGenerator[AnyEvent]:
         if self._begun:
             return hub.follow(since, self._wanted, self._last)
-        known = any(self._begins(event) for event in hub.ring)
+        known = any(self._begins(event) for event in hub.events())
         if not known and self._seq <= self._place.state.mail_cursor:
             self._over = self._without(Status.IDLE, "its message was read long ago; the events of that run are gone")
             return nothing()
-        return hub.follow(hub.ring[0].seq - 1 if known else since, self._wanted, self._last)
+        return hub.follow(hub.oldest - 1 if known else since, self._wanted, self._last)
 
     # -------------------------------------------------------------- which events
     def _mine(self, event: AnyEvent) -> bool:
@@ -106,7 +106,7 @@ class RunStream(Events):
 
     def _missed_the_end(self) -> bool:
         """Whether the run is over and nothing that says so is left to come."""
-        ahead = self._place.runtime.hub.ring
+        ahead = self._place.runtime.hub.events()
         state = self._place.state
         if self._run is None and self._seq <= state.mail_cursor and not any(map(self._reads, ahead)):
             self._run = state.run

@@ -73,11 +73,11 @@ class Asking:
         completion: Any = None
         async with model.stream(request) as stream:
             async for event in stream:
-                if isinstance(event, TextDelta | ThinkingDelta):
-                    self._streamed += len(event.text)
                 if isinstance(event, TextDelta):
+                    self._streamed += len(event.text)
                     self._show(events.TextDelta, text=readable(event.text))
                 elif isinstance(event, ThinkingDelta):
+                    self._streamed += len(event.text)
                     self._show(events.ThinkingDelta, text=readable(event.text))
                 else:
                     completion = event

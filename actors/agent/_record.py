@@ -7,6 +7,7 @@ commit costs the same at turn 10 and at turn 10,000.
 
 from collections.abc import Mapping
 from datetime import datetime
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -121,6 +122,7 @@ class Commit:
 
 _CURSORS = ("mail_cursor", "control_cursor", "handled_cursor", "floor")  # they never move back
 PLAIN = ("status", "run", "turn", "rounds", "hops", "failure", "spent", "limits", "options")
+_cursors_of, _plain_of = attrgetter(*_CURSORS), attrgetter(*PLAIN)
 
 
 @define(eq=False)
@@ -171,12 +173,12 @@ class State:
             self.timers[timer.id] = timer
         for gone in commit.timers_gone:
             self.timers.pop(gone, None)
-        for name in PLAIN:
-            value = getattr(commit, name)
+        for name, value in zip(PLAIN, _plain_of(commit), strict=True):
             if value is not None:
                 setattr(self, name, value)
-        for name in _CURSORS:
-            setattr(self, name, max(getattr(self, name), getattr(commit, name) or 0))
+        for name, value in zip(_CURSORS, _cursors_of(commit), strict=True):
+            if value is not None and value > getattr(self, name):
+                setattr(self, name, value)
         if commit.stop is not None:
             self.stopped, self.floor, self.stopped_run = commit.stop, commit.stop.seq, self.run
         self.version += commit.loop

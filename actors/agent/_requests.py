@@ -76,7 +76,7 @@ class Requests:
     @property
     def spent(self) -> Usage:
         """What the run has cost so far."""
-        return self._state.spent.plus(self._uncommitted)
+        return self._state.spent if self._uncommitted is UNSPENT else self._state.spent.plus(self._uncommitted)
 
     def answered(self, usage: Usage) -> None:
         """One was answered. What it cost is kept with the answer."""

@@ -155,7 +155,9 @@ class Session:
 
     def _mail(self) -> Sequence[Envelope]:
         """What is unread and the model's to read."""
-        unread = [envelope for envelope in self.box.unread(self.state.mail_cursor) if not isinstance(envelope.body, Control)]
+        unread = self.box.unread(self.state.mail_cursor)
+        if self.box.orders(self.state.mail_cursor):
+            unread = [envelope for envelope in unread if not isinstance(envelope.body, Control)]
         handled = self.config.agent.__handlers__
         return [envelope for envelope in unread if not self.handlers.takes(envelope.body)] if handled else unread
 
@@ -202,7 +204,7 @@ class Session:
     # -------------------------------------------------------------- orders
     async def _orders(self) -> None:
         """Apply all there are, those too that come meanwhile: a fold moves the cursor of control over what lies before it."""
-        while orders := [each for each in self.box.unread(self.state.control_cursor) if isinstance(each.body, Control)]:
+        while orders := self.box.orders(self.state.control_cursor):
             await self._apply(partial(apply_order, self.turn, self.state, orders[0], trio.current_time()))
 
     async def _apply(self, decide: Callable[[], Applied]) -> None:
@@ -369,9 +371,8 @@ class Session:
     @property
     def resting(self) -> bool:
         """Whether nothing happens until somebody says something: no run, or a pause, and no order to be applied."""
-        ordered = any(isinstance(each.body, Control) for each in self.box.unread(self.state.control_cursor))
         return (
-            not ordered
+            not self.box.orders(self.state.control_cursor)
             and (self.state.status is Status.PAUSED or self.handlers.next() is None)
             and (not self.busy or self.state.status is Status.PAUSED)
         )

@@ -87,13 +87,13 @@ class Usage:
 
     def plus(self, other: "Usage") -> "Usage":
         """Both together; the cost of one whose price is not known counts nothing."""
-        known = [each.cost for each in (self, other) if each.cost is not None]
+        cost = self.cost if other.cost is None else other.cost + (self.cost or 0)
         return Usage(
             self.requests + other.requests,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.estimated or other.estimated,
-            sum(known) if known else None,
+            cost,
             cached_tokens=self.cached_tokens + other.cached_tokens,
         )
 

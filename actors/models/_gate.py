@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from math import inf
+from types import TracebackType
 
 import trio
-from attrs import define, evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from actors._check import check_type, check_whole, require
 from actors._errors import ModelError
@@ -99,11 +100,15 @@ class Gate:
             tokens, requests = tokens - taken.tokens, requests - 1
         return max(0.0, opens - now)
 
+    def wide_open(self) -> bool:
+        """Whether nobody waits, nor is anything counted."""
+        return self._open and self._closed <= trio.current_time()
+
     @asynccontextmanager
     async def passed(self) -> AsyncGenerator[_Taken]:
         """Wait for what a request has to wait for, and hold its place. A cancelled wait takes nothing."""
         taken = _Taken(0.0, 0)
-        if self._open and self._closed <= trio.current_time():
+        if self.wide_open():
             yield taken
             return
         await self._places.acquire_on_behalf_of(taken)
@@ -125,6 +130,11 @@ class Gate:
     def close(self, seconds: float) -> None:
         """The provider asked to be left alone."""
         self._closed = max(self._closed, trio.current_time() + min(seconds, LONGEST))
+
+    def heed(self, error: ModelError) -> None:
+        """It may say for how long the provider wants to be left alone."""
+        if error.retry_after is not None:
+            self.close(error.retry_after)
 
 
 class Providers:
@@ -175,19 +185,45 @@ class _Shared:
         return self.model.capabilities
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-        return self._stream(request)
+        return _Asked(self, request)
 
     @asynccontextmanager
-    async def _stream(self, request: Request) -> AsyncGenerator[AsyncIterator[ModelEvent]]:
-        async with self.gate.passed() as taken:
-            try:
-                async with self.model.stream(request) as events:
-                    plain = self.price is None and not self.gate.counts
-                    yield events if plain else _Priced(self, taken, aiter(events))
-            except ModelError as error:
-                if error.retry_after is not None:
-                    self.gate.close(error.retry_after)
-                raise
+    async def queued(self, request: Request) -> AsyncGenerator[AsyncIterator[ModelEvent]]:
+        """Ask when it is its turn."""
+        async with self.gate.passed() as taken, self.model.stream(request) as events:
+            plain = self.price is None and not self.gate.counts
+            yield events if plain else _Priced(self, taken, aiter(events))
+
+
+@define(eq=False)
+class _Asked(AbstractAsyncContextManager[AsyncIterator[ModelEvent]]):
+    """One request. Where nothing holds it up and nothing is counted, it is the model's own, but for what a failure says."""
+
+    shared: _Shared
+    request: Request
+    _way: AbstractAsyncContextManager[AsyncIterator[ModelEvent]] = field(init=False)
+
+    async def __aenter__(self) -> AsyncIterator[ModelEvent]:
+        shared = self.shared
+        direct = shared.price is None and shared.gate.wide_open()
+        self._way = shared.model.stream(self.request) if direct else shared.queued(self.request)
+        try:
+            return await self._way.__aenter__()
+        except ModelError as refused:
+            shared.gate.heed(refused)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        try:
+            return await self._way.__aexit__(kind, error, trace)
+        except ModelError as failed:
+            self.shared.gate.heed(failed)
+            raise
+        finally:
+            if isinstance(error, ModelError):
+                self.shared.gate.heed(error)
 
 
 @frozen(eq=False)

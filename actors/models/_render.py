@@ -49,6 +49,8 @@ _BRACKETS = str.maketrans("[]", "()")
 
 def neutralised(text: str) -> str:
     """The text with every line that imitates one of our headers indented by one space."""
+    if "[" not in text:
+        return text
     return _LOOKS_LIKE_A_HEADER.sub(r"\1 ", text)
 
 
