@@ -25,6 +25,7 @@ from ._envelope import (
     CancelCalls,
     ContinuationResult,
     Control,
+    DropTimer,
     Envelope,
     FromActor,
     FromSession,
@@ -35,6 +36,7 @@ from ._envelope import (
     Priority,
     Resume,
     Sender,
+    SetTimer,
     StopRun,
     TimerFired,
     ToolCallFinished,
@@ -62,6 +64,8 @@ ACTIONS: dict[str, type] = {
     "stop_run": StopRun,
     "cancel_calls": CancelCalls,
     "cancel_all_attached": CancelAllAttached,
+    "set_timer": SetTimer,
+    "drop_timer": DropTimer,
 }
 BODIES: dict[str, type] = {
     "user_message": UserMessage,

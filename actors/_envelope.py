@@ -175,7 +175,25 @@ class CancelAllAttached:
     calls: tuple[str, ...] | None = field(default=None, kw_only=True)
 
 
-Action = Pause | Resume | StopRun | CancelCalls | CancelAllAttached
+@frozen
+class SetTimer:
+    """The runtime's: a timer that was set where the session does not run. `due` in seconds since the epoch."""
+
+    timer: str
+    due: float
+    label: str
+    text: str
+    hops: int
+
+
+@frozen
+class DropTimer:
+    """The runtime's: a timer that was cancelled where the session does not run."""
+
+    timer: str
+
+
+Action = Pause | Resume | StopRun | CancelCalls | CancelAllAttached | SetTimer | DropTimer
 
 
 @frozen

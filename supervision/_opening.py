@@ -13,8 +13,8 @@ takes over a session of its own that mail, or the store, has woken before: what 
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from itertools import count
 from secrets import token_hex
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import trio
 from attrs import evolve, frozen
 
-from actors._errors import ConfigError, RecipientStopped, StoreError
+from actors._errors import ConfigError, LeaseLost, RecipientStopped, StoreError
 from actors._exit import Status, Stopped
 from actors.agent._agent import Agent, check_options, configure
 from actors.agent._kept import kept, taken_up
@@ -103,6 +103,22 @@ class Opener:
             await self._alone(id)
         with self._opening(id):
             return await self._placed(Wish(agent, id, spec.given, (spec.options or {}).get("owner"), seat=(spec, parent)))
+
+    @asynccontextmanager
+    async def borrowed(self, id: str) -> AsyncIterator[State | None]:
+        """The state of a session that nobody runs, for a commit or two; None if another process has it."""
+        await self._alone(id)
+        if id in self._root.router.places:
+            yield None
+            return
+        with self._opening(id), ExitStack() as stack:
+            try:
+                state: State | None = await self._root.store.load(id)
+            except LeaseLost:
+                state = None
+            if state is not None:
+                stack.callback(self._root.store.release, state)
+            yield state
 
     async def _alone(self, id: str) -> None:
         while id in self._under_way:

@@ -29,6 +29,7 @@ from ._place import Place
 from ._report import report as report_hung
 from ._resting import Resting
 from ._router import Router
+from ._session_ref import SessionRef
 from ._spec import ChildSpec, Factory, Supervisor, check_actor, check_limits
 from ._spending import Spending
 from ._succession import Succession
@@ -111,7 +112,9 @@ class Root:
     def ref(self, address: str) -> ActorRef:
         """A ref; making one never fails."""
         place = self.router.places.get(address)
-        return (ActorRef if place is None else place.ref_type)(address, self)
+        if place is None:
+            return (SessionRef if address in self.router.asleep else ActorRef)(address, self)
+        return place.ref_type(address, self)
 
     @enable_ki_protection
     def dead_letter(self, envelope: Envelope, recipient: str, reason: str) -> None:

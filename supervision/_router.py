@@ -29,6 +29,14 @@ class Router:
         self.exits.pop(place.address, None)
         self.asleep.pop(place.address, None)
 
+    def saw(self, address: str, status: Status) -> None:
+        """How a session was found in the store, for as long as it is not here."""
+        if address not in self.places:
+            self.asleep[address] = status
+            self.asleep.move_to_end(address)
+            if len(self.asleep) > REMEMBERED:
+                self.asleep.popitem(last=False)
+
     def remove(self, place: Place, exit: Exit) -> None:
         """Free its address and remember how it ended."""
         if self.places.get(place.address) is place:
@@ -36,9 +44,7 @@ class Router:
             if place.kind == "call":
                 return
             if place.leaving:
-                self.asleep[place.address] = place.state.status  # type: ignore[attr-defined]  # only sessions leave
-                if len(self.asleep) > REMEMBERED:
-                    self.asleep.popitem(last=False)
+                self.saw(place.address, place.state.status)  # type: ignore[attr-defined]  # only sessions leave
                 return
             self.exits[place.address] = exit
             if len(self.exits) > REMEMBERED:

@@ -234,6 +234,11 @@ class SessionPlace(Place):
         self._check(identity, None)
         await self.session.timers.set(row, seconds)
 
+    async def cancel_timer(self, identity: Identity, timer: str) -> bool:
+        """`SessionRef.cancel_timer`."""
+        identity.check()
+        return await self.session.timers.cancel(timer)
+
     # -------------------------------------------------------------- living
     async def body(self, lives: Any, life: Life) -> Exit:
         """The loop."""

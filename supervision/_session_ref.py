@@ -7,6 +7,7 @@ from secrets import token_hex
 from typing import Any, TypeVar, overload
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from actors._envelope import (
     NORMAL,
@@ -19,8 +20,8 @@ from actors._envelope import (
     StopRun,
     UserMessage,
 )
-from actors._errors import AskTimeout, ConfigError, LeaseLost, NotPermitted, RecipientStopped, RunFailed, UnknownRecipient
-from actors._exit import Exit
+from actors._errors import AskTimeout, ConfigError, NotPermitted, RecipientStopped, RunFailed, UnknownRecipient
+from actors._exit import Exit, Status
 from actors._identity import Identity, current
 from actors._ref import ActorRef, StopMode, waiting
 from actors._text import check_text
@@ -29,7 +30,7 @@ from actors.agent._shape import MisshapenError, Shape
 from actors.agent._timers import timer
 from actors.store._copy import copied, write
 
-from ._elsewhere import answer_elsewhere
+from ._elsewhere import Far, FarStream
 from ._stream import Events, RunStream, session_events
 
 T = TypeVar("T")
@@ -66,6 +67,41 @@ class SessionRef(ActorRef):
         place: Any = await self._system().reach(self.address)
         return place if place.kind == "stored" else self._session()
 
+    def _far(self, place: Any) -> Far | None:
+        """Who follows it through the store, if it runs elsewhere. Raises why it runs nowhere."""
+        if place.kind != "stored":
+            return None
+        if not place.elsewhere:
+            raise place.why
+        return Far(place.store, self.address)
+
+    # -------------------------------------------------------------- where it is
+    @property
+    def status(self) -> Status:
+        """Where it stands now; if it is not in memory here, where it stood when it was last looked at here.
+
+        Raises `trio.WouldBlock` if that was never: `(await ref.record()).status` looks in the store.
+        """
+        try:
+            return super().status
+        except UnknownRecipient:
+            self._if_it_is_kept("record()).status`, which looks there")
+            raise
+
+    @enable_ki_protection
+    def send_nowait(self, body: object, *, id: str | None = None, interrupt: bool = False) -> Receipt:
+        """As of any actor; `trio.WouldBlock` for a session that is stored durably, in memory or not."""
+        try:
+            return super().send_nowait(body, id=id, interrupt=interrupt)
+        except UnknownRecipient:
+            self._if_it_is_kept("send(...))`")
+            raise
+
+    def _if_it_is_kept(self, write: str) -> None:
+        system: Any = self._system()
+        if system.store.durable:
+            raise trio.WouldBlock(f"{self.address} is not in memory here and may be in the store; write `(await ref.{write}")
+
     # -------------------------------------------------------------- asking
     @overload  # type: ignore[override]
     async def ask(self, body: str | UserMessage, *, timeout: float | None = None) -> str: ...  # noqa: ASYNC109
@@ -90,8 +126,10 @@ class SessionRef(ActorRef):
         return await self._within(timeout, self._shaped, body, Shape(schema), identity)
 
     async def _shaped(self, body: str | UserMessage, shape: Shape[T], identity: Identity) -> T:
-        session = (await self._here()).session
-        session.shaping += 1
+        place = await self._anywhere()
+        session = None if place.kind == "stored" else place.session
+        if session is not None:
+            session.shaping += 1
         try:
             words = await self._answered(shape.asked(body), identity)
             try:
@@ -101,17 +139,17 @@ class SessionRef(ActorRef):
             return shape.read(words)
         except MisshapenError as wrong:
             reason = f"its answer does not fit {shape.name}, also when asked again: {wrong}"
-            raise RunFailed(status=session.state.status, reason=reason) from None
+            raise RunFailed(status=Status.IDLE if session is None else session.state.status, reason=reason) from None
         finally:
-            session.shaping -= 1
+            if session is not None:
+                session.shaping -= 1
 
     async def _answered(self, body: object, identity: Identity) -> str:
         place = await self._anywhere()
-        if isinstance(getattr(place, "why", None), LeaseLost):  # another process runs it
+        far = self._far(place)
+        if far is not None:
             receipt = await place.admit_when_room(identity, body, id=None, priority=NORMAL, seconds=0)
-            return await answer_elsewhere(place.store, self.address, receipt.seq)
-        if place.kind == "stored":
-            raise place.why
+            return await far.answer(receipt.seq)
         if place.session.store.durable:
             receipt = await place.admit_when_room(identity, body, id=None, priority=NORMAL, seconds=0)
         else:
@@ -124,7 +162,11 @@ class SessionRef(ActorRef):
 
         Raises `RunFailed` if that run has none, `AskTimeout` after `timeout` seconds.
         """
-        session = (await self._here()).session
+        place = await self._anywhere()
+        far = self._far(place)
+        if far is not None:
+            return await self._within(timeout, far.answer_of_the_run)
+        session = place.session
         if session.busy:
             return await self._within(timeout, session.answers.of_the_run)
         await trio.lowlevel.checkpoint()
@@ -139,29 +181,58 @@ class SessionRef(ActorRef):
             return await fn(*args)
         raise AskTimeout(address=self.address, seconds=seconds)
 
-    def stream(self, body: str | UserMessage, *, id: str | None = None) -> AbstractAsyncContextManager[RunStream]:
+    def stream(self, body: str | UserMessage, *, id: str | None = None) -> AbstractAsyncContextManager[RunStream | FarStream]:
         """Send and follow the events of the run that reads it, from now until that run ends. `.answer` is its answer.
 
-        Resent under its id, a message is followed from where it was first accepted, as far back as there are events.
+        Resent under its id, a message is followed from where it was first accepted, as far back as there are events. Where another
+        process runs the session, it is followed through the store: mail delivered, calls begun and ended, answers, status, ends of
+        runs, a moment late; what only its owner knows (pieces of an answer, progress) is not told here.
         """
         return self._stream(body, id)
 
     @asynccontextmanager
-    async def _stream(self, body: str | UserMessage, id: str | None) -> AsyncIterator[RunStream]:
-        place = await self._here()
+    async def _stream(self, body: str | UserMessage, id: str | None) -> AsyncIterator[RunStream | FarStream]:
+        place = await self._anywhere()
+        far = self._far(place)
+        if far is not None:
+            before = await far.next()
+            receipt = await self.send(body, id=id)
+            if before is not None:
+                there = FarStream(far, before[0], receipt.seq, duplicate=receipt.duplicate)
+                async with aclosing(there.events):
+                    yield there
+                return
         since = place.runtime.hub.seq
         stream = RunStream(place, await self.send(body, id=id), since)
         async with aclosing(stream.events):
             yield stream
 
     def events(self, since: int | None = None) -> AbstractAsyncContextManager[Events]:
-        """Follow this session's events (after `since`, else from now) until the session ends."""
+        """Follow this session's events (after `since`, else from now) until the session ends.
+
+        One that is not in memory here is followed through the store, from now on; see `stream` for what that tells.
+        """
         runtime = self._system()
         try:
             ended = self._place() is None
         except RecipientStopped:
             ended = True
+        except UnknownRecipient:
+            if not runtime.store.durable:  # type: ignore[attr-defined]
+                raise
+            return self._events_elsewhere()
         return aclosing(session_events(runtime.hub, self.address, since, ended=ended))  # type: ignore[attr-defined]
+
+    @asynccontextmanager
+    async def _events_elsewhere(self) -> AsyncIterator[Events]:
+        system: Any = self._system()
+        far = Far(system.store, self.address)
+        before = await far.next()
+        if before is None:
+            system.place(self.address)  # raises who was perhaps meant
+            raise UnknownRecipient(address=self.address)
+        async with aclosing(far.events(before[0])) as events:
+            yield events
 
     async def stop(self, mode: StopMode = "now") -> Exit:
         """As of any actor. A call may stop its own session: the session does not wait for it any more, and cancels it."""
@@ -228,13 +299,12 @@ class SessionRef(ActorRef):
         for words in (text, label):
             check_text("a timer", words)
         row = timer(f"timer-{token_hex(4)}", seconds, text, label, identity.hops)
-        await (await self._here()).set_timer(identity, row, seconds)
+        await (await self._anywhere()).set_timer(identity, row, seconds)
         return row.id
 
     async def cancel_timer(self, timer: str) -> bool:
-        """Whether it had not fired yet; it never will."""
-        current.get().check()
-        cancelled: bool = await (await self._here()).session.timers.cancel(timer)
+        """Whether it had not fired yet; it never will. Where another process runs the session, that one has to say so."""
+        cancelled: bool = await (await self._anywhere()).cancel_timer(current.get().check(), timer)
         return cancelled
 
     # -------------------------------------------------------------- looking
@@ -249,6 +319,8 @@ class SessionRef(ActorRef):
         if self.address not in system.router.places:
             found = await system.store.look(self.address)
             if found is not None:
+                if system.store.durable:
+                    system.router.saw(self.address, found[0].status)
                 return found[0]  # type: ignore[no-any-return]
         return (await self._here()).state  # type: ignore[no-any-return]
 

@@ -126,7 +126,10 @@ class System:
 
     async def sessions(self) -> Sequence[SessionSummary]:
         """Every session that the store keeps, in the order in which they were created; those that nobody here can run too."""
-        return await self._root.store.sessions()
+        found = await self._root.store.sessions()
+        for each in found if self._root.store.durable else ():
+            self._root.router.saw(each.id, each.status)
+        return found
 
     async def import_session(self, text: str, *, session: str | None = None) -> SessionRef:
         """Open a copy of a session that `SessionRef.export` wrote, under a new id.

@@ -14,16 +14,17 @@ from typing import Any
 
 import trio
 
-from actors._envelope import Action, Control, Priority, Receipt
+from actors._envelope import Action, Control, DropTimer, Envelope, Priority, Receipt, SetTimer, TimerFired
 from actors._errors import ActorsError, ConfigError, LeaseLost, MailboxFull, RecipientStopped, StartFailed, StoreError
 from actors._exit import Failed, Status, Stopped
 from actors._identity import Identity
 from actors._waiters import guarded
 from actors.agent._agent import Agent
 from actors.agent._kept import taken_up
-from actors.agent._record import Draft
+from actors.agent._record import Commit, Draft, State, TimerRow
 from actors.store._api import Store
 
+from ._elsewhere import Far, mail_in
 from ._session import as_words
 
 log = logging.getLogger("postroom.supervision")
@@ -140,28 +141,30 @@ class Waking:
         found = await self._root.store.find(address)
         if found is None:
             return self._root.router.find(address)  # raises who was perhaps meant, unless it came just now
+        self._root.router.saw(address, found.status)
         if found.status is Status.STOPPED:
             raise RecipientStopped(address=address, exit=Stopped())
         agent = self._agents.get(found.agent)
         if agent is None:
             todo = f"write open_system(agents=[{found.agent}])"
             why = ConfigError(f"{address} is kept as a session of {found.agent}, which is not registered here; {todo}")
-            return StoredPlace(self._root, address, why)
+            return StoredPlace(self._root, address, why, elsewhere=True)
         options = {**self.made(address, agent), **(self._options.get(address) or taken_up(found.options))}
         try:
             await self._root.opener.wake(agent, address, options)
         except (ConfigError, LeaseLost) as why:  # it cannot run as it is written, or runs elsewhere; its mail is accepted
-            return StoredPlace(self._root, address, why)
+            return StoredPlace(self._root, address, why, elsewhere=isinstance(why, LeaseLost))
         return self._root.router.find(address)
 
 
 class StoredPlace:
-    """A session that is kept and that nobody here can run: it accepts mail."""
+    """A session that is kept and that nobody here can run: it accepts mail. `elsewhere`: others run it, or may."""
 
     kind = "stored"
     direct = False
 
-    def __init__(self, root: Any, address: str, why: ActorsError) -> None:
+    def __init__(self, root: Any, address: str, why: ActorsError, *, elsewhere: bool) -> None:
+        self.elsewhere = elsewhere
         self._root = root
         self.store: Store = root.store
         self.address = address
@@ -191,3 +194,54 @@ class StoredPlace:
                 await trio.sleep(LOOK)
             else:
                 return receipt
+
+    # -------------------------------------------------------------- timers
+    async def set_timer(self, identity: Identity, row: TimerRow, _seconds: float) -> None:
+        """Whoever runs the session keeps it. It counts from now."""
+        sender = identity.check().sender
+        await self.store.send(
+            Draft(self.address, Control(SetTimer(row.id, row.due.timestamp(), row.label, row.text, row.hops)), sender)
+        )
+
+    async def cancel_timer(self, identity: Identity, timer: str) -> bool:
+        """Whether it had not fired yet. Whoever runs the session is asked; if nobody does, it is taken for a moment."""
+        sender = identity.check().sender
+        order = Draft(self.address, Control(DropTimer(timer)), sender)
+        async with self._root.opener.borrowed(self.address) as state:
+            if state is not None:
+                return await self._dropped(state, order, timer)
+        far = Far(self.store, self.address)
+        found = await far.next()
+        if found is None or not _is_set(found, timer):
+            return False
+        seq = (await self.store.send(order)).seq
+        while found is not None and found[0].control_cursor < seq and found[0].status is not Status.STOPPED:
+            found = await far.next()
+        return found is not None and not _has_fired(found, timer)
+
+    async def _dropped(self, state: State, order: Draft, timer: str) -> bool:
+        found = state, self.store.mailbox(self.address).unread(min(state.mail_cursor, state.control_cursor))
+        if timer in state.timers:
+            await self.store.commit(state, Commit(timers_gone=(timer,), loop=False))
+        elif _is_set(found, timer):
+            await self.store.send(order)
+        else:
+            return False
+        return True
+
+
+Found = tuple[State, Sequence[Envelope]]
+
+
+def _is_set(found: Found, timer: str) -> bool:
+    """Whether it has not fired: it is kept, or the order to keep it is not applied yet."""
+    state, unread = found
+    ordered = (each for each in unread if isinstance(each.body, Control) and each.seq > state.control_cursor)
+    return timer in state.timers or any(
+        isinstance(each.body.action, SetTimer) and each.body.action.timer == timer for each in ordered
+    )
+
+
+def _has_fired(found: Found, timer: str) -> bool:
+    state, unread = found
+    return any(each.id == timer and isinstance(each.body, TimerFired) for each in (*unread, *mail_in(state.items)))

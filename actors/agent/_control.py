@@ -6,16 +6,29 @@
     StopRun               every call is settled, the results are there, nothing older wakes the session, `[run stopped]` is told
     CancelCalls           those calls are settled
     CancelAllAttached     the calls it was stamped with are settled
+    SetTimer, DropTimer   a timer is kept, or not any more: from where the session does not run
 
 `StopRun` is stamped with the run, `CancelAllAttached` with the calls that it meant when it was accepted: a replay hits no other. A
 run can be stopped before it begins: what was to begin it is read with what begins the next one. A stop ends a pause of its run.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime
 
 from attrs import evolve
 
-from actors._envelope import CancelAllAttached, CancelCalls, Envelope, FromToolCall, Pause, Resume, StopRun, ToolCallFinished
+from actors._envelope import (
+    CancelAllAttached,
+    CancelCalls,
+    DropTimer,
+    Envelope,
+    FromToolCall,
+    Pause,
+    Resume,
+    SetTimer,
+    StopRun,
+    ToolCallFinished,
+)
 from actors._exit import Status
 from actors._outcome import Outcome
 from actors.models._blocks import ToolCall
@@ -23,7 +36,7 @@ from actors.models._items import AssistantItem, Item, Result, ResultsItem
 
 from ._actions import Applied, Phase
 from ._completion import opened
-from ._record import CallRecord, Commit, Draft, State
+from ._record import CallRecord, Commit, Draft, State, TimerRow
 from ._settle import ended, settled
 from ._turn import Turn
 
@@ -48,6 +61,11 @@ def apply_order(turn: Turn, state: State, envelope: Envelope, now: float) -> App
             applied = _stop(turn, state, envelope, now) if run in {None, turn.meant} else applied
         case CancelCalls(calls=calls) | CancelAllAttached(calls=calls):
             applied = _cutting(state, cut(turn, state, calls or (), "cancelled by request", now))
+        case SetTimer():
+            due = datetime.fromtimestamp(action.due, UTC)
+            applied = Applied(Commit(timers=(TimerRow(action.timer, due, action.label, action.text, action.hops),)))
+        case DropTimer(timer=timer):
+            applied = Applied(Commit(timers_gone=(timer,)))
     mail_cursor = envelope.seq if state.mail_cursor == envelope.seq - 1 else None  # nothing unread before it: it may be trimmed
     return evolve(applied, commit=evolve(applied.commit, control_cursor=envelope.seq, mail_cursor=mail_cursor))
 

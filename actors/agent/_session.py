@@ -44,8 +44,6 @@ from ._turn import Turn
 from ._wait import WaitFor
 
 log = logging.getLogger("postroom.agent")
-
-
 NOTHING = Commit()
 
 
@@ -206,6 +204,8 @@ class Session:
         """Apply all there are, those too that come meanwhile: a fold moves the cursor of control over what lies before it."""
         while orders := self.box.orders(self.state.control_cursor):
             await self._apply(partial(apply_order, self.turn, self.state, orders[0], trio.current_time()))
+            if len(orders) == 1:
+                self.timers.follow()
 
     async def _apply(self, decide: Callable[[], Applied]) -> None:
         async with self.calls.ending:

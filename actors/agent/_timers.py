@@ -68,6 +68,11 @@ class Timers:
             if entry is not None:
                 self._clock.forget(entry)
 
+    def follow(self) -> None:
+        """Orders may have set some, and dropped some."""
+        self.disarm(*(set(self._armed) - set(self._state.timers)))
+        self.arm_all()
+
     def close(self) -> None:
         """This activation is over."""
         self.disarm(*self._armed)

@@ -20,7 +20,8 @@ _BEHIND = "mail JOIN mailboxes m USING (box) WHERE seq > m.mail_cursor AND kind 
 
 
 async def look_at_all(db: TrioConnection, session: str) -> tuple[State, Sequence[Envelope]] | None:
-    """A session with its history, and its unread mail; nobody's hold of it changes."""
+    """A session with its history, and its unread mail, all of one moment; nobody's hold of it changes."""
+    await db.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     found = await row(
         db, "SELECT key, agent, owner, status, version, epoch, facts, codec FROM sessions WHERE id = %s AND agent != %s", (session, DELETED)
     )  # fmt: skip
