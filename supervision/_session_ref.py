@@ -69,11 +69,8 @@ class SessionRef(ActorRef):
 
     def _far(self, place: Any) -> Far | None:
         """Who follows it through the store, if it runs elsewhere. Raises why it runs nowhere."""
-        if place.kind != "stored":
-            return None
-        if not place.elsewhere:
-            raise place.why
-        return Far(place.store, self.address)
+        far: Far | None = place.followed() if place.kind == "stored" else None
+        return far
 
     # -------------------------------------------------------------- where it is
     @property

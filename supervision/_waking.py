@@ -46,6 +46,7 @@ class Waking:
         self._options: dict[str, Mapping[str, Any]] = {}  # what sessions were opened with here, for when they come back
         self._under_way: set[str] = set()
         self._left_alone: set[str] = set()
+        self._wondered: set[str] = set()
         self._told = ""
         self._doors = trio.CapacityLimiter(AT_ONCE)
         for agent in agents:
@@ -115,6 +116,12 @@ class Waking:
             self._told = str(error)
             log.error("%s", error)
 
+    def wonder(self, session: str, why: ActorsError) -> None:
+        """Somebody waits for a session that others have to run: perhaps nobody does."""
+        if session not in self._wondered:
+            self._wondered.add(session)
+            log.warning("%s; what waits for it here waits until a process runs it", why, extra={"address": session})
+
     def woken(self, session: str) -> None:
         """Bring a session into memory, in a task of the system's."""
         exit = self._root.router.exits.get(session)
@@ -169,6 +176,14 @@ class StoredPlace:
         self.store: Store = root.store
         self.address = address
         self.why = why
+
+    def followed(self) -> Far:
+        """Who follows what others make of it. Raises why nobody can."""
+        if not self.elsewhere:
+            raise self.why
+        if isinstance(self.why, ConfigError):
+            self._root.waking.wonder(self.address, self.why)
+        return Far(self.store, self.address)
 
     async def order_durably(self, identity: Identity, action: Action) -> Receipt:
         """Accept an order; whoever runs the session applies it. It means what runs when it comes to be applied."""
