@@ -364,10 +364,7 @@ class Mailbox:
 
     @enable_ki_protection
     def trim(self, cursor: int) -> None:
-        """Free the envelopes up to `cursor`. Their ids stay in the window, their seqs are never used again.
-
-        Whoever frees mail means it: what lies past the bound's cursors is freed too, counts as read, and no reader meets it again.
-        """
+        """Free the envelopes up to `cursor`, unread ones too, which then count as read. Their ids stay in the window, no seq comes twice."""
         gone = min(cursor, self._last) - self._base
         if gone > 0:
             del self._log[:gone]
