@@ -108,9 +108,7 @@ class Mailbox:
         self._base = 0  # seq of the last trimmed envelope
         self._last = 0
         self._control = 0
-        self._orders: (
-            list[int] | None
-        ) = []  # seqs of control that is unread, or not past the mail cursor; None: control is mail like any other
+        self._orders: list[int] | None = []  # seqs of control not past both cursors; None: control is mail like any other
         self._ahead: set[int] | None = None  # handled although older mail is unread
         self._urgent = 0
         self._own: list[int] = []  # seqs in the places of a person's interrupts
