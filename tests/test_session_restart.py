@@ -141,6 +141,15 @@ async def test_an_answer_between_failures_starts_the_count_afresh() -> None:
         assert await here.session.ask("go") == "done"
 
 
+@pytest.mark.parametrize("first", [0, 1])
+async def test_an_outage_of_one_of_two_models_is_retried_though_the_other_refuses(first: int) -> None:
+    """A fallback without a key must not make an outage of a moment the end of a run."""
+    refuses = fail(ModelError(model="b", status=401, reason="no key"))
+    models = [ScriptedModel([outage(), say("back")]), ScriptedModel([refuses, refuses])]
+    async with scene(model=[models[first], models[1 - first]]) as here:
+        assert await here.session.ask("go") == "back"
+
+
 async def test_a_refusal_is_not_retried() -> None:
     """What no retry can cure ends the run at once, without a restart."""
     refusal = fail(ModelError(model="cloud", status=400, reason="too long"))

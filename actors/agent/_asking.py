@@ -30,13 +30,18 @@ class Answered:
 
 @frozen
 class Unanswered:
-    """Why no model answered: what the last one raised, or None if the asking was cut short.
+    """Why no model answered: what one raised that may answer later, else the last; None if the asking was cut short.
 
     `streamed` counts the characters that were shown of answers that do not count.
     """
 
     error: Exception | None
     streamed: int = 0
+
+
+def final(error: Exception) -> bool:
+    """Whether the same request would fail again."""
+    return isinstance(error, ModelError) and not error.retryable
 
 
 class Asking:
@@ -50,7 +55,7 @@ class Asking:
 
     async def ask(self, request: Request, cursor: int, cuts: Match) -> Answered | Unanswered:
         """Ask until one answers, or until mail behind `cursor` that `cuts` holds for; it may be there already."""
-        error: Exception | None = None
+        told: Exception | None = None
         self._streamed = 0
         for model in self._models:
             if self._box.matching(cursor, cuts):
@@ -67,7 +72,8 @@ class Asking:
             self._show(events.Interrupted)
             if scope.cancel_called:
                 return Unanswered(None, self._streamed)
-        return Unanswered(error, self._streamed)
+            told = error if told is None or final(told) else told
+        return Unanswered(told, self._streamed)
 
     async def _stream(self, model: Model, request: Request) -> Completion:
         completion: Any = None

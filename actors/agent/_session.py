@@ -28,7 +28,7 @@ from actors.tools._call import unparsable
 from ._actions import Act, Applied, Ask, End, Phase, RunEnd, Unpause, Wait
 from ._agent import Agent, Config
 from ._answers import Answers
-from ._asking import Answered, Asking
+from ._asking import Answered, Asking, final
 from ._calls import Calls, Home, now_beginning
 from ._completion import take
 from ._control import apply_order, attached, cancel, close, going_on, lost_detached, recover, shutdown
@@ -314,7 +314,7 @@ class Session:
 
     async def _unanswered(self, error: Exception) -> None:
         """What a retry cannot cure ends the run; anything else crashes the loop, which is started again with a delay."""
-        if isinstance(error, ModelError) and not error.retryable:
+        if isinstance(error, ModelError) and final(error):
             await self._fail(str(error), to_hide(self.state, error))
         else:
             raise error
