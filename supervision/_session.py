@@ -12,7 +12,6 @@ from actors._actor import Actor
 from actors._envelope import (
     RUNTIME_BODIES,
     Action,
-    AgentMessage,
     CancelAllAttached,
     Control,
     FromSession,
@@ -38,7 +37,6 @@ from actors._identity import Identity
 from actors._life import Life
 from actors._ref import StopMode
 from actors._reply import ReplyToken
-from actors._text import check_text
 from actors._verdict import for_the_root
 from actors.agent._agent import Config
 from actors.agent._control import attached
@@ -54,6 +52,7 @@ from ._owner import PATIENCE, OwnerPlace
 from ._place import Place
 from ._session_ref import SessionRef
 from ._spec import Backoff, ChildSpec, check_name
+from ._words import as_words
 
 log = logging.getLogger("postroom.supervision")
 
@@ -66,18 +65,6 @@ def check_session_id(id: str) -> None:
         raise ConfigError(f"a session cannot have the id {id!r}: {error}") from None
     for segment in segments:
         check_name("a session", segment)
-
-
-def as_words(address: str, body: object) -> UserMessage | AgentMessage | None:
-    """What people and agents say, if this is that. `ConfigError` if it says nothing, `CodecError` if it is no text."""
-    if isinstance(body, str):
-        body = UserMessage(body)
-    if not isinstance(body, UserMessage | AgentMessage):
-        return None
-    if not body.text.strip() and not getattr(body, "media", ()):
-        raise ConfigError(f"an empty message to {address} was refused; write some words, or attach media")
-    check_text(f"a message to {address}", body.text)
-    return body
 
 
 class Fence:

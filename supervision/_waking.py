@@ -25,7 +25,7 @@ from actors.agent._record import Commit, Draft, State, TimerRow
 from actors.store._api import Store
 
 from ._elsewhere import Far, mail_in
-from ._session import as_words
+from ._words import as_words
 
 log = logging.getLogger("postroom.supervision")
 AT_ONCE = 32  # sessions that are brought into memory at the same time

@@ -175,6 +175,7 @@ supervision._hub            events and their readers
 supervision._stream         following one session, or one run
 supervision._owner          what a session's tools need kept
 supervision._call           the place of a call
+supervision._words          what may be said to a session
 supervision._spending       what subtrees spend on models
 supervision._elsewhere      an answer that another process gives
 supervision._session_ref    what a conversation needs of a ref
