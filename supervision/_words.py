@@ -14,10 +14,11 @@ def as_words(address: str, body: object) -> UserMessage | AgentMessage | None:
         body = UserMessage(body)
     if not isinstance(body, UserMessage | AgentMessage):
         return None
+    text: object = body.text
     media: Sequence[object] = getattr(body, "media", ())
-    if not isinstance(body.text, str) or not all(isinstance(each, Media) for each in media):
+    if not isinstance(text, str) or not all(isinstance(each, Media) for each in media):
         raise TypeError(f"a message to {address} has a str for its text and Media beside it; found {body!r}")
-    if not body.text.strip() and not media:
+    if not text.strip() and not media:
         raise ConfigError(f"an empty message to {address} was refused; write some words, or attach media")
-    check_text(f"a message to {address}", body.text)
+    check_text(f"a message to {address}", text)
     return body

@@ -42,7 +42,7 @@ async def test_a_message_without_utf_8_is_refused_in_memory_as_in_a_store(body: 
         assert await here.session.ask("go") == "here"
 
 
-@pytest.mark.parametrize("body", [UserMessage(5), AgentMessage(None), UserMessage("look", ("a.png",))])  # type: ignore[arg-type, list-item]
+@pytest.mark.parametrize("body", [UserMessage(5), AgentMessage(None), UserMessage("look", ("a.png",))])  # type: ignore[arg-type]
 async def test_a_message_of_other_types_is_refused(body: Any) -> None:
     """With what it has to be made of."""
     async with scene() as here:
