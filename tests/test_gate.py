@@ -45,6 +45,7 @@ class Slow:
         self.most = max(self.most, self.now)
         try:
             if self.error is not None:
+                await trio.sleep(self.seconds)
                 raise self.error
             yield self._events()
         finally:
@@ -191,3 +192,62 @@ async def test_a_cost_is_on_the_event_and_counts_for_the_limit() -> None:
                 assert event.usage.cost == pytest.approx(1.0)
                 break
     assert len(model.asked) == 2
+
+
+# ------------------------------------------------------------------ where there is another model
+def fallbacks(*models: Slow) -> Any:
+    """An agent that asks these in order."""
+    return type("Chooser", (Agent,), {"model": list(models), "__doc__": "You choose."})
+
+
+def alone(seconds: float, name: str = "busy:one") -> Slow:
+    """A model whose provider asks to be left alone."""
+    return Slow(error=ModelError(model=name, status=429, reason="busy", retryable=True, retry_after=seconds), name=name)
+
+
+async def test_a_provider_that_asked_to_be_left_alone_is_passed_over_where_there_is_another() -> None:
+    """Nobody waits ten minutes for a model whose deputy is there; when it opens again it is asked again."""
+    busy, deputy = alone(500), Slow(name="other:one")
+    async with open_system() as system:
+        session = await system.open(fallbacks(busy, deputy))
+        for _ in range(3):
+            await session.ask("go")
+        assert (trio.current_time(), busy.asked, deputy.asked) == (0, [0], [0, 0, 0])
+        await trio.sleep(501)
+        await session.ask("go")
+        assert busy.asked == [0, 501]
+
+
+async def test_where_all_ask_to_be_left_alone_the_first_to_open_is_waited_for() -> None:
+    """Not the last of the list."""
+    one, other = alone(500, "busy:one"), alone(20, "other:one")
+    async with open_system() as system:
+        session = await system.open(fallbacks(one, other))
+        with pytest.raises(RunFailed):
+            await session.ask("go")
+        assert one.asked == [0]
+        assert other.asked[:2] == [0, 20]
+
+
+async def test_a_refusal_by_the_others_is_no_reason_to_give_up_the_one_that_opens_later() -> None:
+    """What no retry would cure there may be no trouble here."""
+    busy, strict = alone(20), Slow(name="other:one", error=ModelError(model="other:one", status=400, reason="too long"))
+    async with open_system() as system:
+        session = await system.open(fallbacks(busy, strict))
+        with suppress(RunFailed):
+            await session.ask("go")
+        busy.error = None
+        await session.ask("go")
+        assert busy.asked[-1] == pytest.approx(20, abs=1)
+
+
+async def test_who_stands_in_line_when_the_provider_closes_goes_elsewhere_at_once() -> None:
+    """Ninety sessions with a deputy do not wait behind the four that were told."""
+    busy, deputy = alone(500), Slow(name="other:one")
+    busy.seconds = 1
+    async with open_system(providers={"busy": ProviderLimits(concurrency=1)}) as system:
+        agent = fallbacks(busy, deputy)
+        async with trio.open_nursery() as nursery:
+            for _ in range(9):
+                nursery.start_soon((await system.open(agent)).ask, "go")
+        assert (trio.current_time(), len(busy.asked), len(deputy.asked)) == (1, 1, 9)

@@ -40,7 +40,7 @@ class Agent(Actor):
     An agent is made without arguments, once per activation. Each class attribute here can be overridden by `open(..., name=value)`.
 
     Attributes:
-        model: `provider:name`, a `Model`, or a sequence of these, tried in order.
+        model: `provider:name`, a `Model`, or a sequence of these, tried in order; one whose provider asked to be left alone is passed over.
         model_options: Passed to the provider as they are (temperature, ...).
         tools: Functions, `Tool`s and `MCPServer`s beside the `@tool` methods.
         toolbox: Names of system tools; by default those for waiting and calls, if a tool can detach.

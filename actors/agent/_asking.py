@@ -1,5 +1,8 @@
 """Asking a session's models: the first that answers counts. R4: mail that cuts it short is seen at once.
 
+Where there are several, one whose provider asked to be left alone is passed over, and waited for only if no other will do: all of them
+were passed over, or what the others said is nothing that a later try would cure.
+
 Nothing of an answer that was cut, or that its model took back by failing, counts: an `Interrupted` retracts what was shown of it.
 """
 
@@ -16,6 +19,7 @@ from actors._text import readable, readable_within
 from actors._waiters import guarded_async
 from actors.models._api import Model, Request
 from actors.models._blocks import Block, Completion, Text, TextDelta, Thinking, ThinkingDelta, ToolCall
+from actors.models._gate import LeftAlone, closed_for, hasty
 
 _TOLD = {kind: tuple(each.name for each in fields(kind) if each.name != "id") for kind in (Text, Thinking, ToolCall)}
 
@@ -49,31 +53,45 @@ class Asking:
 
     def __init__(self, models: Sequence[Model], box: Mailbox, show: Callable[..., None]) -> None:
         self._models = models
+        self._hasty = [hasty(model) for model in models] if len(models) > 1 else models
         self._box = box
         self._show = show
         self._streamed = 0
 
     async def ask(self, request: Request, cursor: int, cuts: Match) -> Answered | Unanswered:
         """Ask until one answers, or until mail behind `cursor` that `cuts` holds for; it may be there already."""
-        told: Exception | None = None
         self._streamed = 0
-        for model in self._models:
-            if self._box.matching(cursor, cuts):
-                self._show(events.Interrupted)
-                return Unanswered(None, self._streamed)
-            with trio.CancelScope() as scope:
-                watch = self._box.watch_for(cursor, cuts, scope.cancel)
-                try:
-                    completion, error = await guarded_async(self._stream, model, request)
-                finally:
-                    self._box.forget(watch)
-                if error is None:
-                    return Answered(completion, model.name)
-            self._show(events.Interrupted)
-            if scope.cancel_called:
-                return Unanswered(None, self._streamed)
-            told = error if told is None or final(told) else told
+        told: Exception | None = None
+        passed: list[Model] = []  # over, because their providers asked to be left alone
+        for model, hasty_one in zip(self._models, self._hasty, strict=True):
+            answer = await self._one(hasty_one, request, cursor, cuts)
+            if isinstance(answer, Answered) or answer.error is None:
+                return answer
+            if isinstance(answer.error, LeftAlone):
+                passed.append(model)
+            elif told is None or final(told):
+                told = answer.error
+        if passed and (told is None or final(told)):
+            return await self._one(min(passed, key=closed_for), request, cursor, cuts)
         return Unanswered(told, self._streamed)
+
+    async def _one(self, model: Model, request: Request, cursor: int, cuts: Match) -> Answered | Unanswered:
+        if self._box.matching(cursor, cuts):
+            self._show(events.Interrupted)
+            return Unanswered(None, self._streamed)
+        with trio.CancelScope() as scope:
+            watch = self._box.watch_for(cursor, cuts, scope.cancel)
+            try:
+                completion, error = await guarded_async(self._stream, model, request)
+            finally:
+                self._box.forget(watch)
+            if error is None:
+                return Answered(completion, model.name)
+        if scope.cancel_called:
+            error = None
+        if not isinstance(error, LeftAlone):
+            self._show(events.Interrupted)
+        return Unanswered(error, self._streamed)
 
     async def _stream(self, model: Model, request: Request) -> Completion:
         completion: Any = None

@@ -6,6 +6,9 @@ will take is known when it is answered; until then it counts as many as the last
 the clock, so a limit of 60 holds from any second to the next but 59.
 
 A request that an SDK repeats by itself counts once.
+
+Who has another model to ask is `hasty`: it waits for a place and for room, but not for a provider that asked to be left alone, also
+where it stood in line when that was.
 """
 
 from collections import deque
@@ -65,6 +68,10 @@ class ProviderLimits:
 UNLIMITED = ProviderLimits()
 
 
+class LeftAlone(ModelError):
+    """Its provider asked to be left alone, and whoever asked had no wish to wait. Nothing was sent."""
+
+
 @define(eq=False)
 class _Taken:
     """One request's share of the minute."""
@@ -86,6 +93,7 @@ class Gate:
         self._minute: deque[_Taken] = deque()
         self._usual = 0  # tokens of the last request
         self._closed = -inf
+        self._hasty: set[trio.CancelScope] = set()
 
     def delay(self, now: float) -> float:
         """How many seconds the next request has to wait; 0 for not at all. Pure but for forgetting what is over."""
@@ -104,14 +112,27 @@ class Gate:
         """Whether nobody waits, nor is anything counted."""
         return self._open and self._closed <= trio.current_time()
 
+    @property
+    def closed_for(self) -> float:
+        """For how many seconds its provider wants to be left alone."""
+        return max(0.0, self._closed - trio.current_time())
+
     @asynccontextmanager
-    async def passed(self) -> AsyncGenerator[_Taken]:
-        """Wait for what a request has to wait for, and hold its place. A cancelled wait takes nothing."""
+    async def passed(self, *, hasty: bool = False) -> AsyncGenerator[_Taken]:
+        """Wait for what a request has to wait for, and hold its place. A cancelled wait takes nothing, nor does one that is `LeftAlone`."""
         taken = _Taken(0.0, 0)
         if self.wide_open():
             yield taken
             return
+        await (self._hastily(taken) if hasty else self._patiently(taken))
+        try:
+            yield taken
+        finally:
+            self._places.release_on_behalf_of(taken)
+
+    async def _patiently(self, taken: _Taken) -> None:
         await self._places.acquire_on_behalf_of(taken)
+        ready = False
         try:
             async with self._line:
                 while delay := self.delay(trio.current_time()):  # noqa: ASYNC110  # the time is known
@@ -119,9 +140,23 @@ class Gate:
                 taken.at, taken.tokens = trio.current_time(), self._usual
                 if self.counts:
                     self._minute.append(taken)
-            yield taken
+            ready = True
         finally:
-            self._places.release_on_behalf_of(taken)
+            if not ready:
+                self._places.release_on_behalf_of(taken)
+
+    async def _hastily(self, taken: _Taken) -> None:
+        with trio.CancelScope() as scope:
+            self._hasty.add(scope)
+            try:
+                if self.closed_for:
+                    scope.cancel()
+                await self._patiently(taken)
+            finally:
+                self._hasty.discard(scope)
+        if scope.cancelled_caught:
+            reason = f"its provider asked to be left alone for another {self.closed_for:.3g} s"
+            raise LeftAlone(reason=reason, retryable=True)
 
     def answered(self, taken: _Taken, usage: Usage) -> None:
         """It took so many."""
@@ -130,6 +165,8 @@ class Gate:
     def close(self, seconds: float) -> None:
         """The provider asked to be left alone."""
         self._closed = max(self._closed, trio.current_time() + min(seconds, LONGEST))
+        for scope in self._hasty if self.closed_for else ():
+            scope.cancel()
 
     def heed(self, error: ModelError) -> None:
         """It may say for how long the provider wants to be left alone."""
@@ -175,6 +212,7 @@ class _Shared:
     model: Model
     gate: Gate
     price: Price | None
+    hasty: bool = False
 
     @property
     def name(self) -> str:
@@ -190,9 +228,19 @@ class _Shared:
     @asynccontextmanager
     async def queued(self, request: Request) -> AsyncGenerator[AsyncIterator[ModelEvent]]:
         """Ask when it is its turn."""
-        async with self.gate.passed() as taken, self.model.stream(request) as events:
+        async with self.gate.passed(hasty=self.hasty) as taken, self.model.stream(request) as events:
             plain = self.price is None and not self.gate.counts
             yield events if plain else _Priced(self, taken, aiter(events))
+
+
+def hasty(model: Model) -> Model:
+    """The model for who can ask another one: `LeftAlone` where it would have to be waited for because it asked for that."""
+    return evolve(model, hasty=True) if isinstance(model, _Shared) else model
+
+
+def closed_for(model: Model) -> float:
+    """For how many seconds its provider wants to be left alone."""
+    return model.gate.closed_for if isinstance(model, _Shared) else 0.0
 
 
 @define(eq=False)
