@@ -109,3 +109,20 @@ async def guarded_async(fn: Callable[..., Any], /, *args: Any) -> tuple[Any, Exc
 async def unprotected_async(fn: Callable[..., Any], /, *args: Any) -> Any:
     """As `unprotected`, for an async function."""
     return await fn(*args)
+
+
+class OneByOne:
+    """A lock that is no checkpoint while it is free, and that a cancelled task gets too: what it guards has to be done."""
+
+    def __init__(self) -> None:
+        self._lock = trio.Lock()
+
+    async def __aenter__(self) -> None:
+        try:
+            self._lock.acquire_nowait()
+        except trio.WouldBlock:
+            with trio.CancelScope(shield=True):
+                await self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()

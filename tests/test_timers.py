@@ -3,11 +3,12 @@
 import pytest
 import trio
 from scenes import scene, virtual_time
+from storms import SlowStore
 
-from actors import ConfigError, LeaseLost, Limits, RecipientStopped, Stopped, StoreError, TimerFired
+from actors import ConfigError, LeaseLost, Limits, RecipientStopped, Stopped, StoreError, TimerFired, UserItem
 from actors.agent._record import Commit, State
 from actors.agent._timers import Timers, timer
-from actors.models import call, calls, say
+from actors.models import call, calls, say, slow
 from actors.store.memory import MemoryStore
 from supervision import open_system
 
@@ -44,6 +45,44 @@ async def test_a_cancelled_timer_never_fires() -> None:
         told = [await here.session.cancel_timer(each) for each in (id, id, fired, "nobody")]
         await trio.sleep(10)
         assert (told, here.asked) == ([True, False, False, False], 1)
+
+
+@pytest.mark.parametrize("at", [4.5, 5, 5.5, 6.5])
+async def test_a_timer_is_cancelled_or_fires_however_long_the_store_takes(at: float) -> None:
+    """Not both: whoever was told that it never will relies on it."""
+    async with scene(say("told"), store=SlowStore(1)) as here:
+        id, began = await here.session.send_after(5, "x"), trio.current_time()
+        await trio.sleep_until(began + at)
+        cancelled = await here.session.cancel_timer(id)
+        await trio.sleep(20)
+        assert (cancelled, here.asked) == ((True, 0) if at <= 5 else (False, 1))
+
+
+@pytest.mark.parametrize("seconds", [2, 3, 4, 5])
+async def test_a_model_that_cancels_its_timer_is_told_the_truth(seconds: float) -> None:
+    """Its timer may be on its way to it."""
+    cancels = slow(seconds, call("cancel_timer", timer_id="timer-1"))
+    script = (call("set_timer", after_seconds=5, text="ding"), cancels, say("ok"), say("heard"))
+    async with scene(*script, store=SlowStore(1), toolbox=TIMERS) as here:
+        await here.session.ask("go")
+        await here.idle()
+        await trio.sleep(20)
+        told = any("ding" in each.text for each in here.request(-1).transcript if isinstance(each, UserItem))
+        assert here.results(2) == ['{"cancelled":false}' if told else '{"cancelled":true}']
+
+
+async def test_a_timer_is_cancelled_once() -> None:
+    """Two who do it at once are not both told that they did."""
+    async with scene(store=SlowStore(1)) as here, trio.open_nursery() as nursery:
+        id, told = await here.session.send_after(5, "x"), []
+
+        async def cancel() -> None:
+            told.append(await here.session.cancel_timer(id))
+
+        nursery.start_soon(cancel)
+        nursery.start_soon(cancel)
+        await trio.sleep(3)
+        assert sorted(told) == [False, True]
 
 
 async def test_a_timer_that_fires_in_a_run_is_read_at_the_next_receive_point() -> None:

@@ -16,6 +16,7 @@ from actors import events
 from actors._errors import LeaseLost, StoreError
 from actors._life import Life
 from actors._outcome import Outcome
+from actors._waiters import OneByOne
 from actors.models._api import Model
 from actors.models._blocks import ToolCall, Usage
 from actors.store._api import Store
@@ -105,23 +106,6 @@ def now_beginning(*, thread: bool = False) -> Began:
     return Began(datetime.now(UTC), trio.current_time(), thread)
 
 
-class _OneByOne:
-    """A lock that is no checkpoint while it is free, and that a cancelled task gets too: what it guards has to be done."""
-
-    def __init__(self) -> None:
-        self._lock = trio.Lock()
-
-    async def __aenter__(self) -> None:
-        try:
-            self._lock.acquire_nowait()
-        except trio.WouldBlock:
-            with trio.CancelScope(shield=True):
-                await self._lock.acquire()
-
-    async def __aexit__(self, *_: object) -> None:
-        self._lock.release()
-
-
 class Calls:
     """The running calls of one session. `show` emits an event."""
 
@@ -129,7 +113,7 @@ class Calls:
         self.agent: Agent | None = None
         self.noted = Progress(lambda call, payload: show(events.ToolProgress, call=call, payload=payload))
         self.progress = self.noted.notes
-        self.ending = _OneByOne()
+        self.ending = OneByOne()
         self.left = False  # the process ends: what is cut off now was settled, or begins again when the session is taken up
         self._config = config
         self._state = state

@@ -39,7 +39,7 @@ from ._refused import to_hide
 from ._requests import Requests
 from ._settle import ended
 from ._timers import Timers
-from ._toolbox import NO_EFFECTS, TOOLBOX, Desk, Effects, waited
+from ._toolbox import NO_EFFECTS, TOOLBOX, Desk, Effects, shown_by, waited
 from ._turn import Turn
 from ._wait import WaitFor
 
@@ -239,7 +239,7 @@ class Session:
         async with self.calls.ending:
             outcomes = {call: outcome for call, outcome in outcomes.items() if call in self.state.live}
             rows = tuple(ended(self.state.calls[call], outcome) for call, outcome in outcomes.items())
-            fetched = tuple(call for row in rows for call in _fetched(row) if call in self.state.placeholders)
+            fetched = tuple(call for row in rows for call in shown_by(row) if call in self.state.placeholders)
             await self._commit(Commit(calls=rows, fetched=fetched, timers=timers, timers_gone=tuple(effects.timers_gone)))
         self.timers.disarm(*effects.timers_gone)
         for row, seconds in effects.timers:
@@ -260,6 +260,10 @@ class Session:
                 self.calls.begin(row, self.turn.asked[call])
 
     async def _system_tool(self, row: CallRecord) -> None:
+        async with self.timers.one():
+            await self._served(row)
+
+    async def _served(self, row: CallRecord) -> None:
         done = unparsable(self.turn.asked[row.id]) or TOOLBOX[row.tool].call(self._desk(row.id), row.arguments)
         if isinstance(done, WaitFor):
             self.turn.waiting(row.id, done, now_beginning())
@@ -390,11 +394,3 @@ class Session:
 
 def _resumes(envelope: Envelope) -> bool:
     return isinstance(envelope.body, Control) and isinstance(envelope.body.action, Resume)
-
-
-def _fetched(row: CallRecord) -> tuple[str, ...]:
-    """The call whose final outcome this status request has shown."""
-    value = row.outcome.value if row.outcome is not None else None
-    if row.tool == "get_tool_call_status" and isinstance(value, dict) and value.get("is_final"):
-        return (str(value["tool_call_id"]),)
-    return ()

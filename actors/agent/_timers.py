@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from actors._envelope import FromSystem, TimerFired
 from actors._errors import LeaseLost, MailboxFull, SendRefused, StoreError
+from actors._waiters import OneByOne
 from actors.store._api import Store
 
 from ._record import Commit, Draft, State, TimerRow
@@ -45,6 +46,12 @@ class Timers:
         self._store = store
         self._clock = clock
         self._armed: dict[str, Any] = {}
+        self._one: OneByOne | None = None
+
+    def one(self) -> OneByOne:
+        """Whether a timer fires or is cancelled is decided and kept inside of this, one by one: whoever comes second finds it done."""
+        self._one = self._one or OneByOne()
+        return self._one
 
     def arm_all(self) -> None:
         """Take up those that are kept; what fell due meanwhile fires now."""
@@ -84,13 +91,18 @@ class Timers:
 
     async def cancel(self, id: str) -> bool:
         """Whether it had not fired yet."""
-        if id not in self._state.timers:
-            return False
-        await self._store.commit(self._state, Commit(timers_gone=(id,), loop=False))
-        self.disarm(id)
-        return True
+        async with self.one():
+            if id not in self._state.timers:
+                return False
+            await self._store.commit(self._state, Commit(timers_gone=(id,), loop=False))
+            self.disarm(id)
+            return True
 
     async def _fire(self, row: TimerRow) -> None:
+        async with self.one():
+            await self._told(row)
+
+    async def _told(self, row: TimerRow) -> None:
         if self._armed.pop(row.id, None) is None or row.id not in self._state.timers:
             return
         mail = Draft(self._state.id, TimerFired(row.label, row.text), FromSystem("timer"), row.id, hops=row.hops)

@@ -154,6 +154,14 @@ def _began(desk: Desk, call: str) -> datetime | None:
     return None if began is None else began.at
 
 
+def shown_by(row: CallRecord) -> tuple[str, ...]:
+    """The call whose final outcome this status request has shown."""
+    value = row.outcome.value if row.outcome is not None else None
+    if row.tool == "get_tool_call_status" and isinstance(value, dict) and value.get("is_final"):
+        return (str(value["tool_call_id"]),)
+    return ()
+
+
 def _status(desk: Desk, arguments: Mapping[str, Any]) -> Outcome | WaitFor:
     call = arguments["tool_call_id"]
     strange = _strange(call, desk.state)
