@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+from postgres_server import empty
 from trio.testing import MockClock
 
 CLOCKS = {
@@ -38,3 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def path(tmp_path: Path) -> Path:
     """Where the store's file will be."""
     return tmp_path / "agents.db"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest) -> Path | str:
+    """Where sessions are kept: a file, or a database."""
+    if request.param == "postgres":
+        return empty()
+    path: Path = request.getfixturevalue("path")
+    return path

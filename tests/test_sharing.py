@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import trio
-from durable import Effects, outcomes, played, said, system_on, until
+from durable import Effects, asleep, awake, outcomes, played, said, system_on, until, url_of
 
 from actors import (
     FromUser,
@@ -20,10 +20,10 @@ from supervision import open_system
 
 
 # ------------------------------------------------------------------ leaving memory, and coming back
-async def test_a_session_that_rests_leaves_memory_and_mail_brings_it_back(path: Path) -> None:
+async def test_a_session_that_rests_leaves_memory_and_mail_brings_it_back(place: Path | str) -> None:
     """A hundred thousand sessions cost what those do that work; nobody can tell the difference."""
     agent = played(say("one"), say("two"), say("three"))
-    async with system_on(path, idle_timeout=0.05) as system:
+    async with system_on(place, idle_timeout=0.05) as system:
         session = await system.open(agent, session="s", deps=Effects())
         assert await session.ask("first") == "one"
         await until(lambda: system.statistics().sessions == 0)
@@ -36,10 +36,10 @@ async def test_a_session_that_rests_leaves_memory_and_mail_brings_it_back(path: 
         assert said(await session.record()) == ["first", "second", "third"]
 
 
-async def test_words_that_come_while_it_leaves_are_not_lost(path: Path) -> None:
+async def test_words_that_come_while_it_leaves_are_not_lost(place: Path | str) -> None:
     """They are accepted, and wake it."""
     agent = played(*[say("heard")] * 60)
-    async with system_on(path, idle_timeout=0.001) as system:
+    async with system_on(place, idle_timeout=0.001) as system:
         session = await system.open(agent, session="s", deps=Effects())
         for number in range(30):
             await session.send(f"{number}")
@@ -50,17 +50,17 @@ async def test_words_that_come_while_it_leaves_are_not_lost(path: Path) -> None:
         assert said(await session.record()) == [f"{number}" for number in range(30)]
 
 
-async def test_more_sessions_than_may_live_take_turns(path: Path) -> None:
+async def test_more_sessions_than_may_live_take_turns(place: Path | str) -> None:
     """`max_live` bounds memory, not work."""
-    async with system_on(path, max_live=2) as system:
+    async with system_on(place, max_live=2) as system:
         for number in range(6):
             await system.open(played(), session=f"s{number}", deps=Effects())
     agent = played(*[say("heard")] * 6)
-    async with system_on(path) as system:
+    async with system_on(place) as system:
         for number in range(6):
             await system.session(f"s{number}").send("hello")
     peak = 0
-    async with system_on(path, agent, max_live=2) as system:
+    async with system_on(place, agent, max_live=2) as system:
         while len(agent.model.requests) < 6:
             peak = max(peak, system.statistics().sessions)
             await trio.sleep(0.002)
@@ -69,11 +69,11 @@ async def test_more_sessions_than_may_live_take_turns(path: Path) -> None:
     assert peak <= 2
 
 
-# ------------------------------------------------------------------ two systems on one file
-async def test_two_systems_on_one_file_share_its_sessions(path: Path) -> None:
+# ------------------------------------------------------------------ two systems on one store
+async def test_two_systems_on_one_store_share_its_sessions(place: Path | str) -> None:
     """One runs a session; what the other sends reaches it there, and any can ask."""
     agent = played(say("heard"), say("you too"))
-    async with system_on(path, agent) as here, system_on(path, agent) as there:
+    async with system_on(place, agent) as here, system_on(place, agent) as there:
         session = await here.open(agent, session="s", deps=Effects())
         await there.session("s").send("from there")
         await until(lambda: session.status is Status.IDLE and len(agent.model.requests) == 1)
@@ -84,11 +84,11 @@ async def test_two_systems_on_one_file_share_its_sessions(path: Path) -> None:
             await there.open(agent, session="s")
 
 
-async def test_a_system_that_ends_hands_its_sessions_over_at_once(path: Path) -> None:
+async def test_a_system_that_ends_hands_its_sessions_over_at_once(place: Path | str) -> None:
     """Nobody waits for a lease to run out."""
     agent = played(slow(30, say("late")))
-    async with system_on(path, played(say("taken up"))) as there:
-        async with system_on(path, agent) as here:
+    async with system_on(place, played(say("taken up"), say("taken up"))) as there:
+        async with system_on(place, agent) as here:
             session = await here.open(agent, session="s", deps=Effects())
             await session.send("go")
             await until(lambda: session.status is Status.RUNNING)
@@ -96,36 +96,34 @@ async def test_a_system_that_ends_hands_its_sessions_over_at_once(path: Path) ->
         assert await there.session("s").wait_answer() == "taken up"
 
 
-async def test_whoever_lost_its_lease_stops_without_a_trace(path: Path) -> None:
+async def test_whoever_lost_its_lease_stops_without_a_trace(place: Path | str) -> None:
     """Its commits are refused, its calls are cancelled, its session goes on elsewhere."""
     effects = Effects()
     agent = played(call("book"))
-    async with system_on(path, agent) as here:
+    async with system_on(place, agent) as here:
         session = await here.open(agent, session="s", deps=effects)
         await session.send("go")
         await until(lambda: bool(effects.keys))
-        store: Any = here._root.store
-        store._lease = 0.0  # as if it slept past its lease
-        store._renewed = 0.0
-        await store.tend()
-        async with system_on(path, played(say("I have it")), deps=Effects(waits=False)) as there:
+        await asleep(here)
+        async with system_on(place, played(say("I have it")), deps=Effects(waits=False)) as there:
             assert await there.session("s").wait_answer() == "I have it"
             await session.send("more")
+            awake(here)
             await until(lambda: here.statistics().sessions == 0)
             record = await there.session("s").record()
     assert outcomes(record) == ["orphaned"]
 
 
-async def test_deps_that_cannot_be_made_cost_that_session_alone(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_deps_that_cannot_be_made_cost_that_session_alone(place: Path | str, caplog: pytest.LogCaptureFixture) -> None:
     """The system runs on; the mail stays where it is."""
 
     def broken() -> Effects:
         raise ValueError("no database")
 
-    async with system_on(path) as system:
+    async with system_on(place) as system:
         await system.open(played(), session="s", deps=Effects())
     agent = played(say("here"))
-    async with open_system(store=f"sqlite:///{path}", agents=[agent], deps={agent: broken}) as system:
+    async with open_system(store=url_of(place), agents=[agent], deps={agent: broken}) as system:
         with pytest.raises(StartFailed, match="no database"):
             await system.session("s").ask("hello?")
         store: Any = system._root.store
