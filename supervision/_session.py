@@ -236,6 +236,9 @@ class SessionPlace(Place):
         try:
             if not life.scope.cancel_called:
                 await session.run(life, lives.on_ready)
+            elif session.agent is not None:  # it begins to end: the agent still says goodbye
+                session.agent._life = life  # noqa: SLF001  # the runtime's end of the actor
+                life.actor, life.ready = session.agent, True
         except LeaseLost as error:
             self.lost(error)
         finally:

@@ -10,7 +10,7 @@ import pytest
 import trio
 from scenes import Worker, scene, virtual_time
 
-from actors import Agent, ModelError, RunFailed, Status
+from actors import Agent, Exit, ModelError, RunFailed, Status, Stopped
 from actors.events import Restarted
 from actors.models import Request, Scripted, ScriptedModel, call, fail, say
 from supervision import open_system
@@ -59,11 +59,18 @@ async def test_attached_calls_outlive_a_crash_too() -> None:
 
 async def test_a_stop_between_two_lives_of_the_loop_ends_the_calls_too() -> None:
     """Nothing of a session runs on when it has ended; a Ctrl-C out of its loop ends it likewise."""
-    async with scene(call("background", seconds=500), crash()) as here:
+    goodbyes: list[Exit] = []
+
+    class Polite(Worker):
+        async def on_stop(self, exit: Exit) -> None:
+            goodbyes.append(exit)
+
+    async with scene(call("background", seconds=500), crash(), agent=Polite) as here:
         await here.session.send("go")
         await here.settled()
         await here.session.stop()
         assert (here.diary.cancelled, trio.current_time(), list(here.system.tree())) == (["call_1"], 0, [])
+    assert goodbyes == [Stopped("stop")]
     with pytest.raises(KeyboardInterrupt):
         async with scene(call("background", seconds=500), fail(KeyboardInterrupt())) as here:  # type: ignore[arg-type]
             await here.session.send("go")
