@@ -1,5 +1,6 @@
 """The PostgreSQL store alone: owners, replies that are lost, servers that are gone, and what others sent."""
 
+import os
 from collections.abc import Iterator
 
 import psycopg
@@ -15,6 +16,7 @@ from transcripts import user
 from actors import ConfigError, IdConflict, LeaseLost, Status, StoreError, UserMessage, VersionConflict
 from actors.agent._record import Commit, State
 from actors.store import _pg_pool, _pg_watch
+from actors.store._holder import new_holder
 from actors.store._pg_connection import resolved
 from actors.store._resolve import resolve_store
 from actors.store.postgres import PostgresStore
@@ -137,6 +139,24 @@ async def test_whoever_wakes_after_its_lease_commits_nothing(url: str) -> None:
         assert (len(taken.items), state.items, unread(first, "t"), told[:1]) == (1, [], [], ["s"])
 
 
+async def test_a_process_that_was_killed_holds_nothing(url: str) -> None:
+    """Another one of its machine sees it, and waits for no lease; of another machine's processes nobody can tell."""
+    dead, far = new_holder().replace(f"{os.getpid()}.", "4194304.", 1), "1.1.aa@elsewhere"
+    async with opened(url) as first:
+        await session(first)
+        await session(first, "t")
+        pause(first)
+        for id, holder in (("s", dead), ("t", far)):
+            rows(url, f"INSERT INTO leases VALUES ('{holder}', clock_timestamp() + interval '30 s')")
+            rows(url, f"UPDATE sessions SET holder = '{holder}' WHERE id = '{id}'")
+        async with opened(url) as second:
+            assert rows(url, "SELECT count(*) FROM leases") == [(3,)]
+            rows(url, f"INSERT INTO leases VALUES ('{dead}', clock_timestamp() + interval '30 s')")
+            assert await second.load("s") is not None
+            with pytest.raises(LeaseLost, match="is run by another process"):
+                await second.load("t")
+
+
 async def test_a_process_that_comes_back_hears_what_it_lost(url: str) -> None:
     """A session at rest commits nothing that could be refused."""
     told: list[str] = []
@@ -226,6 +246,18 @@ async def test_a_send_whose_reply_is_lost_is_kept_once(url: str, losing: type[Lo
             await store.send(mail("hello", id))
         assert (losing.lost, unread(store)) == (2, [1, 2])
         assert rows(url, "SELECT count(*) FROM mail") == [(2,)]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_a_session_is_created_once_although_the_reply_is_lost(url: str, losing: type[Losing], moment: str) -> None:
+    """To find it there and to call it somebody else's would be wrong."""
+    async with opened(url) as store:
+        losing.lose = moment
+        state = await session(store)
+        await store.commit(state, Commit(append=(user("go"),)))
+        assert (losing.lost, rows(url, "SELECT count(*) FROM sessions")) == (1, [(1,)])
+        with pytest.raises(StoreError, match="is there already"):
+            await session(store)
 
 
 @pytest.mark.parametrize(("moment", "version"), [("before", 1), ("after", 1)])

@@ -314,6 +314,7 @@ async def test_of_a_session_that_is_deleted_a_tombstone_stays(store: Store) -> N
     assert tombstone is not None
     assert tombstone.status is Status.STOPPED
     assert list(await store.unfinished({"Worker"})) == []
+    assert await store.load("s") is None
 
 
 async def test_old_mail_that_no_transcript_tells_is_forgotten(store: Store) -> None:

@@ -1,11 +1,13 @@
 """Who holds a session: one store of one process, by a name of its own. A lease of a process that is gone binds nobody.
 
 The name says the machine, the process and when it began, so that another process of the machine can see that it is no more, and
-need not wait until the lease runs out. Where that cannot be seen, the lease holds until its time is over.
+need not wait until the lease runs out. A machine is what sees the same processes: containers of one host are two, and so is a
+host before and after it was started anew. Where that cannot be seen, the lease holds until its time is over.
 """
 
 import os
 import socket
+from functools import cache
 from pathlib import Path
 from secrets import token_hex
 
@@ -15,14 +17,14 @@ RENEWED = 10.0  # seconds after which it is taken anew
 
 def new_holder() -> str:
     """A name that nobody else has."""
-    return f"{os.getpid()}.{_began(os.getpid())}.{token_hex(4)}@{socket.gethostname()}"
+    return f"{os.getpid()}.{_began(os.getpid())}.{token_hex(4)}@{_machine()}"
 
 
 def is_gone(holder: str) -> bool:
     """Whether this holder's process certainly lives no more."""
     who, _, machine = holder.partition("@")
     pid, began, *_ = [*who.split("."), "", ""]
-    if machine != socket.gethostname() or not pid.isdigit():
+    if machine != _machine() or not pid.isdigit():
         return False
     now = _began(int(pid))
     if now or began:
@@ -34,6 +36,17 @@ def is_gone(holder: str) -> bool:
     except OSError:
         return False
     return False
+
+
+@cache
+def _machine() -> str:
+    """Its name; and, where the system says, which start of it this is and whose processes are seen."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
+        seen = Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return socket.gethostname()
+    return f"{socket.gethostname()}/{boot}/{seen:x}"
 
 
 def _began(pid: int) -> str:

@@ -12,7 +12,8 @@ from actors._outcome import Outcome
 from actors.agent._record import State, TimerRow
 
 from ._admit import URGENT, Accepted, minted
-from ._api import SessionSummary
+from ._api import DELETED, SessionSummary
+from ._holder import is_gone
 from ._pg_connection import TrioConnection
 from ._pg_post import accept_all, lock
 from ._rows import (
@@ -74,11 +75,20 @@ async def claim(db: TrioConnection, session: str, me: str) -> Claim | None:
     """Take a session over: whoever had it before is fenced by the new epoch. `LeaseLost` if another process holds it."""
     taken = await row(db, _TAKE, {"me": me, "id": session})
     if taken is None:
-        held = await row(db, "SELECT holder FROM sessions WHERE id = %s", (session,))
+        held = await row(db, "SELECT coalesce(holder, '') FROM sessions WHERE id = %s", (session,))
         if held is None:
             return None
+        if is_gone(held[0]):
+            await db.execute("DELETE FROM leases WHERE holder = %s", held)
+            taken = await row(db, _TAKE, {"me": me, "id": session})
+    if taken is None:
         raise LeaseLost(f"session {session} is run by another process ({held[0]}); what is sent to it reaches it there")
-    return await read_session(db, session, taken)
+    return None if taken[1] == DELETED else await read_session(db, session, taken)
+
+
+async def is_created(db: TrioConnection, state: State, me: str, key: int) -> bool:
+    """Whether the row that `create` gave this key was kept."""
+    return await row(db, "SELECT 1 FROM sessions WHERE key = %s AND id = %s AND holder = %s", (key, state.id, me)) is not None
 
 
 async def read_session(db: TrioConnection, session: str, columns: Sequence[Any]) -> Claim:
@@ -245,6 +255,19 @@ async def renew(db: TrioConnection, me: str, seconds: float) -> None:
         " ON CONFLICT (holder) DO UPDATE SET until = excluded.until",
         (me, seconds),
     )
+
+
+_BURY = """
+DELETE FROM leases WHERE holder IN (
+    SELECT holder FROM leases WHERE holder = ANY(%s) OR until < clock_timestamp() - interval '1 day' FOR UPDATE SKIP LOCKED
+)
+"""
+
+
+async def bury(db: TrioConnection) -> None:
+    """Forget the leases of processes of this machine that live no more, and those that ran out long ago."""
+    gone = [holder for (holder,) in await rows(db, "SELECT holder FROM leases") if is_gone(holder)]
+    await db.execute(_BURY, (gone,))
 
 
 async def held(db: TrioConnection, me: str) -> dict[int, int]:

@@ -10,7 +10,8 @@ What is to be told is gathered, and told in one statement per round: many messag
 
 A lease is a row of the process, not of each session: it is held until a time by the database's clock, and renewed long before.
 Taking a session raises its epoch in the same update, so whoever comes late commits nothing. Sessions that nobody holds are taken a
-few at a time, skipping what another process is just taking.
+few at a time, skipping what another process is just taking. A process that sees that another one of its machine is gone
+removes its lease: nobody waits for that to run out.
 
 Two connections serve this alone, so that it goes on while all others wait for locks. They are begun again, with growing waits, for
 as long as it takes.
@@ -29,7 +30,7 @@ from actors._errors import StoreError
 
 from ._pg_connection import TrioConnection
 from ._pg_pool import FIRST, MOST, Pool
-from ._pg_tables import claim_some, held, let_go, mail, renew
+from ._pg_tables import bury, claim_some, held, let_go, mail, renew
 
 RESCAN = 5.0  # seconds between two looks at everything
 FEW = 32  # sessions that are taken at a time, and are not in memory yet
@@ -98,6 +99,7 @@ class Watch:
         with ExitStack() as undo:
             undo.callback(self._pool.close)
             await self._pool.transact(partial(renew, me=self._home.holder, seconds=self._lease))
+            await self._pool.transact(bury)
             undo.pop_all()
         self._due = trio.current_time() + self._lease / 3
         trio.lowlevel.spawn_system_task(self._run, name="postroom store (watch)")
@@ -195,6 +197,7 @@ class Watch:
                 await self._renew()
             if now >= scan:
                 scan = now + RESCAN
+                await self._pool.transact(bury)
                 self._look = True
                 self._stale.update(self._home.here())
             self._give_back(now)

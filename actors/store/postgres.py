@@ -27,7 +27,7 @@ from ._pg_look import checkup, delete, look_at_all, retain
 from ._pg_pool import Pool, UnknownEnd
 from ._pg_post import accept, is_kept, lock
 from ._pg_schema import migrate
-from ._pg_tables import claim, commit, create, history, is_last, rows, summaries
+from ._pg_tables import claim, commit, create, history, is_created, is_last, rows, summaries
 from ._pg_trouble import place_of
 from ._pg_watch import Watch
 from ._tables import Change, Claim
@@ -88,7 +88,10 @@ class PostgresStore:
         def kept(key: int) -> None:
             self._hold(key, state)
 
-        await self._pool.transact(partial(create, state=state, me=self.holder), kept)
+        async def is_kept(db: TrioConnection, key: int) -> bool:
+            return await is_created(db, state, self.holder, key)
+
+        await self._pool.transact(partial(create, state=state, me=self.holder), kept, is_kept)
 
     def _hold(self, key: int, state: State) -> _Held:
         held = self._held[state.id] = _Held(key, state, StoredMailbox(state.id, self.send))
