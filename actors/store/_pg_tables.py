@@ -73,16 +73,18 @@ RETURNING key, agent, owner, status, version, epoch, facts, codec
 
 async def claim(db: TrioConnection, session: str, me: str) -> Claim | None:
     """Take a session over: whoever had it before is fenced by the new epoch. `LeaseLost` if another process holds it."""
-    taken = await row(db, _TAKE, {"me": me, "id": session})
+    values = {"me": me, "id": session}
+    taken = await row(db, _TAKE, values)
     if taken is None:
-        held = await row(db, "SELECT coalesce(holder, '') FROM sessions WHERE id = %s", (session,))
-        if held is None:
+        found = await row(db, "SELECT coalesce(holder, '') FROM sessions WHERE id = %s", (session,))
+        if found is None:
             return None
-        if is_gone(held[0]):
-            await db.execute("DELETE FROM leases WHERE holder = %s", held)
-            taken = await row(db, _TAKE, {"me": me, "id": session})
-    if taken is None:
-        raise LeaseLost(f"session {session} is run by another process ({held[0]}); what is sent to it reaches it there")
+        [holder] = found
+        if not holder or is_gone(holder):
+            await db.execute("DELETE FROM leases WHERE holder = %s", (holder,))
+            taken = await row(db, _TAKE, values)
+        if taken is None:
+            raise LeaseLost(f"session {session} is run by another process ({holder}); what is sent to it reaches it there")
     return None if taken[1] == DELETED else await read_session(db, session, taken)
 
 
