@@ -7,9 +7,9 @@ and survives every restart of the actor behind it, because it leads to the addre
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import get_ident
-from typing import Any, Generic, Literal, Protocol, TypeVar, overload
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -191,15 +191,6 @@ class ActorRef:
         place: Place = system.place(self._address)
         return place
 
-    async def _reached(self) -> Place:
-        """As `_place`; what is only kept in a store is brought into memory."""
-        try:
-            return self._place()
-        except UnknownRecipient:
-            pass  # so that what follows is no part of its handling
-        place: Place = await self._system().reach(self._address)
-        return place
-
     # -------------------------------------------------------------- sending
     @enable_ki_protection
     def send_nowait(self, body: object, *, id: str | None = None, interrupt: bool = False) -> Receipt:
@@ -246,7 +237,11 @@ class ActorRef:
         """
         priority = INTERRUPT if interrupt else NORMAL
         identity = current.get().within(self._system())
-        place = await self._reached()
+        place: Place | None = None
+        with suppress(UnknownRecipient):
+            place = self._place()
+        if place is None:  # perhaps it is only kept in a store
+            place = cast("Place", await self._system().reach(self._address))
         if wait <= 0:
             return await place.admit_when_room(identity, body, id=id, priority=priority, seconds=0)
         with waiting(self._system(), self._address):

@@ -20,6 +20,11 @@ WIDE = {  # module, function, what it catches: why it must
         "BaseException",
     ): "a tool raises what it likes, asyncio's cancel too; its call has failed, no more",
     ("actors.tools._worker", "answer", "BaseException"): "an error that left a worker pickled would be raised in the parent",
+    (
+        "actors.store._writer",
+        "_settle",
+        "Exception",
+    ): "a commit that is kept: what fails as memory follows is told to whoever made it",
     ("actors._waiters", "guarded", "Exception"): "foreign code that must not kill: predicates, callbacks of events",
     ("actors._waiters", "guarded_async", "Exception"): "the same, where it is awaited: tools",
     ("supervision._lives", "run", "BaseException"): "where the failure of a life becomes an exit",

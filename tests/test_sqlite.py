@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 import trio
 from attrs import evolve, fields
@@ -208,7 +209,7 @@ async def test_a_person_and_an_order_find_room_where_there_is_none(path: str) ->
         first = await store.send(mail(Control(Pause())))
         again = await store.send(mail(Control(Pause())))
         assert (again.id, again.duplicate) == (first.id, True)
-        urgent = evolve(mail("listen"), priority=Priority.INTERRUPT)
+        urgent = msgspec.structs.replace(mail("listen"), priority=Priority.INTERRUPT)
         for _ in range(16):
             await store.send(urgent)
         with pytest.raises(Exception, match="unread"):
@@ -272,5 +273,5 @@ async def test_a_message_that_cannot_be_written_harms_no_other(path: str) -> Non
     async with opened(path) as store:
         await store.create(State("s", "Clerk"))
         with pytest.raises(StoreError, match="nothing was kept"):
-            await store.send(evolve(mail("hello"), trace="\ud800"))
+            await store.send(msgspec.structs.replace(mail("hello"), trace="\ud800"))
         assert (await store.send(mail("hello"))).seq == 1

@@ -11,6 +11,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal
 
+import msgspec
 from attrs import define, field, frozen
 
 from actors._envelope import Envelope, Priority, Sender, ToolCallFinished
@@ -75,8 +76,7 @@ class SessionRecord:
     calls: tuple[CallRecord, ...]
 
 
-@frozen
-class Draft:
+class Draft(msgspec.Struct, frozen=True):  # one a message: a fifth of what an attrs record costs
     """Mail that a commit sends: it is accepted together with the rest of the commit, or not at all."""
 
     to: str

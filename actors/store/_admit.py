@@ -11,11 +11,13 @@ The table is the memory of ids: there is no window. Whether mail may wake its re
 rows, so a process that does not run the session knows it too; the turn of the session has the last word.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
-from attrs import define, frozen
+import msgspec
+from attrs import define
 
 from actors._codec import digest
 from actors._envelope import (
@@ -36,15 +38,16 @@ from actors._envelope import (
 from actors._errors import IdConflict, MailboxFull, TooManyHops
 from actors._limits import Limits
 from actors._mailbox import ALWAYS_ACCEPTED, PERSONS_INTERRUPTS
+from actors._outcome import Outcome
 from actors.agent._record import Draft
 
 from ._rows import dump_sender, read_limits, write_body
 
+NO_OUTCOMES: Mapping[str, Outcome | None] = MappingProxyType({})
 URGENT, ORDER, OWN_PLACE = 1, 2, 4  # bits of `mail.kind`
 
 
-@frozen
-class Letter:
+class Letter(msgspec.Struct, frozen=True):
     """A draft as it goes into rows."""
 
     draft: Draft
@@ -54,7 +57,7 @@ class Letter:
     sent: float
 
     @classmethod
-    def of(cls, draft: Draft, outcomes: Any = ()) -> "Letter":
+    def of(cls, draft: Draft, outcomes: Mapping[str, Outcome | None] = NO_OUTCOMES) -> "Letter":
         """Raises `CodecError` for a body without JSON, `ValueError` for what can be no id."""
         mark = None
         if draft.id is not None:
@@ -63,7 +66,7 @@ class Letter:
                     f"{draft.id!r} cannot be a message's id: give 1 to 64 of A-Z a-z 0-9 . _ : -, not of the form m-7, which is the runtime's"
                 )
             mark = digest(draft.body)
-        return cls(draft, dump_sender(draft.sender), write_body(draft.body, dict(outcomes)), mark, clock())
+        return cls(draft, dump_sender(draft.sender), write_body(draft.body, outcomes), mark, clock())
 
     @property
     def always(self) -> bool:
@@ -77,8 +80,7 @@ class Letter:
         return (URGENT if draft.priority is INTERRUPT else 0) | (ORDER if isinstance(draft.body, Control) else 0)
 
 
-@frozen
-class Accepted:
+class Accepted(msgspec.Struct, frozen=True):
     """What became of a letter: its receipt; its envelope unless it was there before, whether it may wake its recipient, and its box."""
 
     to: str
@@ -120,7 +122,7 @@ def minted(box: int, seq: int) -> str:
 def check_hops(to: Recipient, letter: Letter) -> None:
     """`TooManyHops`, unless it is always accepted."""
     most: Any = to.limits.max_hops
-    if letter.draft.hops > most and not letter.always:
+    if letter.draft.hops and letter.draft.hops > most and not letter.always:
         raise TooManyHops(address=to.id, hops=letter.draft.hops, max_hops=most)
 
 

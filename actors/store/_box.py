@@ -6,6 +6,7 @@ nothing can be accepted without waiting: `accept` and `post` refuse, `accept_whe
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import trio
@@ -46,20 +47,19 @@ class StoredMailbox(Mailbox):
 
     async def accept_when_room(self, seconds: float, body: Any, sender: Sender, **how: Any) -> Receipt:
         """Accept durably, waiting up to `seconds` for room. Cancelled once it was handed to the store, it may have been accepted."""
-        permit: Admission = how.pop("permit", None) or _as_asked
+        permit: Admission = how.pop("permit", _as_asked)
         wish: Priority = how.pop("priority", NORMAL)
-
-        def draft() -> Draft:
-            return Draft(self.address, body, sender, priority=permit(wish), **how)
-
         await trio.lowlevel.checkpoint_if_cancelled()
-        until = trio.current_time() + seconds
-        if self._turn is None or not self._turn.locked() or seconds <= 0:
-            try:
+        if seconds <= 0:
+            return await self._store(Draft(self.address, body, sender, priority=permit(wish), **how))
+        return await self._accept_by(
+            trio.current_time() + seconds, lambda: Draft(self.address, body, sender, priority=permit(wish), **how)
+        )
+
+    async def _accept_by(self, until: float, draft: Callable[[], Draft]) -> Receipt:
+        if self._turn is None or not self._turn.locked():
+            with suppress(MailboxFull):
                 return await self._store(draft())
-            except MailboxFull:
-                if seconds <= 0:
-                    raise
         return await self._in_turn(draft, until)
 
     async def _in_turn(self, draft: Callable[[], Draft], until: float) -> Receipt:
@@ -103,7 +103,8 @@ class StoredMailbox(Mailbox):
             return envelope.seq <= self._last
         self._log.append(envelope)
         self._last = envelope.seq
-        self._note(envelope)
+        if envelope.priority is INTERRUPT or type(envelope.body) is Control:
+            self._note(envelope)
         if self._waiters:
             self._wake(envelope)
         if self.on_accept is not None:

@@ -50,7 +50,7 @@ class Intake:
             return Accepted(draft.to, known)
         check_hops(to, letter)
         kind = letter.kind
-        if not letter.always and to.full_perhaps():
+        if to.full_perhaps() and not letter.always:
             self.flush()
             merged = without_room(to, letter, _unread(self._db, to))
             if isinstance(merged, Receipt):

@@ -10,7 +10,6 @@ Rows carry the number of this form (`CODEC`); a reader that does not know a numb
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NewType, get_type_hints
 
@@ -82,8 +81,11 @@ def _writer(tp: Any) -> Callable[[Any], Any]:
     return write
 
 
+_encode = msgspec.json.Encoder().encode
+
+
 def _text(doc: Any) -> str:
-    return msgspec.json.encode(doc).decode()
+    return _encode(doc).decode()
 
 
 def dump(value: Any, tp: Any = None) -> str:
@@ -293,8 +295,10 @@ def read_limits(text: str) -> Limits:
 def write_body(body: Any, outcomes: Mapping[str, Outcome | None]) -> str:
     """The body of an envelope as JSON. Raises `CodecError` for one that has none."""
     if type(body) is UserMessage and not body.media and type(body.text) is str:
-        with suppress(UnicodeError):  # most mail by far; what has no JSON is worded below
-            return msgspec.json.encode({"type": "user_message", "text": body.text, "media": []}).decode()
+        try:  # most mail by far; what has no JSON is worded below
+            return f'{{"type":"user_message","text":{_encode(body.text).decode()},"media":[]}}'
+        except UnicodeError:
+            pass
     if isinstance(body, ToolCallFinished) and outcomes.get(body.call) == body.outcome:
         return msgspec.json.encode({"type": "tool_call_finished", "call": body.call, "tool": body.tool}).decode()
     return msgspec.json.encode(unstructure_body(body)).decode()

@@ -8,6 +8,9 @@ under a savepoint of its own, commits once, and wakes everybody: one waiter cost
 more. A job that fails is rolled back alone; where the commit itself fails, everything of the batch does. Letters need no
 savepoint: they are refused before anything is written, and written together.
 
+Jobs are handed to the thread when trio's scheduler has let every task run that could, and not one by one: two hundred senders
+that were woken together send together, and the thread does not fight them for the interpreter meanwhile.
+
 What follows from a job in memory (`then`) is done in trio's thread, in the order of the transaction and before anybody is
 woken: mail reaches a mailbox in the order of its seqs, and no task sees a commit on disk that memory does not have.
 
@@ -19,17 +22,16 @@ A job that was begun is never taken back. Whoever is cancelled while it waits ha
 
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import outcome
 import trio
-from attrs import define, field
+from attrs import define
 from trio.lowlevel import enable_ki_protection
 
-from actors._errors import StoreError
-from actors._waiters import wait
+from actors._errors import ActorsError, StoreError
 
 from ._admit import Accepted, Letter
 from ._post import Intake
@@ -42,11 +44,30 @@ MOST = 256  # jobs in one transaction: it bounds how long a commit can take
 
 @define(eq=False)
 class _Job:
-    work: Callable[[Any], Any]
+    """Work to do, or a letter to accept, and what came of it: a value, or an error."""
+
+    work: Work | None
+    letter: Letter | None
     then: Callable[[Any], Any] | None
     task: trio.lowlevel.Task | None
-    result: Any = field(default=None)
-    light: bool = False
+    value: Any = None
+    error: BaseException | None = None
+
+    def leave(self, _raise_cancel: Any) -> trio.lowlevel.Abort:
+        """Nobody waits for it any more."""
+        self.task = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+
+class _HandOver(trio.abc.Instrument):
+    """Calls a function whenever trio's scheduler has run all that could run, before it looks for more."""
+
+    def __init__(self, fn: Callable[[], object]) -> None:
+        self._fn = fn
+
+    def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002  # trio's
+        """Call it."""
+        self._fn()
 
 
 class Writer:
@@ -54,80 +75,93 @@ class Writer:
 
     def __init__(self, path: str, db: sqlite3.Connection, foreign: Work, then: Callable[[Any], Any]) -> None:
         self.commits = 0
-        self._foreign = (foreign, then)
+        self._foreign = (foreign, None, then, None)
         self._version: int | None = None  # of the file; only other processes' commits change it
         self._path = path
         self._db = db
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._gathered: list[_Job] = []  # in trio's thread, until it has nothing else to do
+        self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
         self._token = trio.lowlevel.current_trio_token()
+        self._hand_over = _HandOver(self._send_off)
+        trio.lowlevel.add_instrument(self._hand_over)
         self._over = False
         self._thread = threading.Thread(target=self._run, name=f"postroom store {path}", daemon=True)
         self._thread.start()
 
     # -------------------------------------------------------------- in trio's thread
-    @enable_ki_protection
-    async def take_in(self, letter: Letter, then: Callable[[Accepted], Any]) -> Any:
+    def take_in(self, letter: Letter, then: Callable[[Accepted], Any]) -> Coroutine[Any, Any, Any]:
         """As `do`: accept a letter."""
-        return await self._wait(_Job(lambda intake: intake.accept(letter), then, trio.lowlevel.current_task(), light=True))
+        return self._wait(None, letter, then)
 
-    @enable_ki_protection
-    async def do(self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], Any] | None = None) -> Any:
+    def do(self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], Any] | None = None) -> Coroutine[Any, Any, Any]:
         """Run `work` in a transaction; what `then` makes of its result, or the result, once it is durable.
 
         Cancelled meanwhile, it is done all the same. Raises what `work` raises, and `StoreError` for what SQLite could not do.
         """
-        return await self._wait(_Job(work, then, trio.lowlevel.current_task()))
+        return self._wait(work, None, then)
 
-    async def _wait(self, job: _Job) -> Any:
+    @enable_ki_protection
+    async def _wait(self, work: Work | None, letter: Letter | None, then: Callable[[Any], Any] | None) -> Any:
         if self._over:
             raise StoreError(f"the store {self._path} is closed; use it inside the block of its system")
-        self._jobs.put(job)
-
-        def leave() -> None:
-            job.task = None
-
-        return await wait(leave)
+        job = _Job(work, letter, then, trio.lowlevel.current_task())
+        self._gathered.append(job)
+        return await trio.lowlevel.wait_task_rescheduled(job.leave)
 
     def post(self, work: Work) -> None:
         """Run `work` without waiting for it; what becomes of it is nobody's business."""
-        self._jobs.put(_Job(work, None, None))
+        self._gathered.append(_Job(work, None, None, None))
+
+    def _send_off(self) -> None:
+        if self._gathered:
+            self._jobs.put(self._gathered)
+            self._gathered = []
 
     async def close(self) -> None:
         """Finish what was begun and end the thread."""
         self._over = True
+        trio.lowlevel.remove_instrument(self._hand_over)
+        self._send_off()
         self._jobs.put(None)
         await trio.to_thread.run_sync(self._thread.join)
 
     @enable_ki_protection
     def _settle(self, batch: list[_Job]) -> None:
         for job in batch:
-            if isinstance(job.result, outcome.Value) and job.then is not None:
-                job.result = outcome.capture(job.then, job.result.value)
+            if job.error is None and job.then is not None:
+                try:
+                    job.value = job.then(job.value)
+                except Exception as error:  # noqa: BLE001  # whoever waits for it shall see it, and nobody else
+                    job.error = error
         for job in batch:
             if job.task is not None:
-                trio.lowlevel.reschedule(job.task, job.result)
+                done = outcome.Value(job.value) if job.error is None else outcome.Error(job.error)
+                trio.lowlevel.reschedule(job.task, done)
 
     # -------------------------------------------------------------- in its own thread
     def _run(self) -> None:
-        more = True
-        while more:
-            first = self._jobs.get()
-            if first is None:
-                return
-            batch = [first]
-            while more and len(batch) < MOST:
-                try:
-                    job = self._jobs.get_nowait()
-                except Empty:
-                    break
-                more = job is not None
-                if job is not None:
-                    batch.append(job)
+        for batch in self._batches():
             self._commit(batch)
             try:
                 self._token.run_sync_soon(self._settle, batch)
             except trio.RunFinishedError:
                 return
+
+    def _batches(self) -> Iterator[list[_Job]]:
+        """All that waits, as it came, at most `MOST` jobs at a time, until the end."""
+        waiting: list[_Job] = []
+        over = False
+        while waiting or not over:
+            while not over and len(waiting) < MOST:
+                try:
+                    more = self._jobs.get(block=not waiting)
+                except Empty:
+                    break
+                over = more is None
+                waiting += more or ()
+            if waiting:
+                yield waiting[:MOST]
+                waiting = waiting[MOST:]
 
     def _commit(self, batch: list[_Job]) -> None:
         """One transaction. Whatever happens, each job has its result, no transaction stays open, and the thread lives."""
@@ -135,8 +169,7 @@ class Writer:
         if isinstance(done, outcome.Error):
             failed = trouble(self._path, done.error)
             for job in batch:
-                if not isinstance(job.result, outcome.Error):
-                    job.result = outcome.Error(type(failed)(*failed.args))
+                job.error = job.error or type(failed)(*failed.args)
             self._roll_back()
 
     def _transact(self, batch: list[_Job]) -> None:
@@ -144,41 +177,43 @@ class Writer:
         db.execute("BEGIN IMMEDIATE")
         [version] = db.execute("PRAGMA data_version").fetchone()
         if version != self._version:
-            batch.insert(0, _Job(*self._foreign, None))
+            batch.insert(0, _Job(*self._foreign))
         intake, lonely = Intake(db), len(batch) == 1
         for job in batch:
-            job.result = self._taken_in(job.work, intake) if job.light else self._alone(job.work, intake, lonely=lonely)
+            if job.letter is None:
+                self._work(job, intake, lonely=lonely)
+                continue
+            try:
+                job.value = intake.accept(job.letter)
+            except ActorsError as refusal:
+                job.error = refusal
         intake.flush()
-        if lonely and isinstance(batch[0].result, outcome.Error):
+        if lonely and batch[0].error is not None:
             self._roll_back()
             return
         db.execute("COMMIT")
         self.commits += 1
         self._version = version
 
-    @staticmethod
-    def _taken_in(work: Callable[..., Any], *given: Any) -> Any:
-        result = outcome.capture(work, *given)
-        if isinstance(result, outcome.Error) and isinstance(result.error, sqlite3.Error):
-            raise result.error
-        return result
-
-    def _alone(self, work: Work, intake: Intake, *, lonely: bool) -> Any:
-        """Run one job under its savepoint. Raises `sqlite3.Error` where the whole transaction is lost, as that of a lonely job is."""
+    def _work(self, job: _Job, intake: Intake, *, lonely: bool) -> None:
+        """Do one job, under a savepoint if it is not alone. Raises `sqlite3.Error` where the whole transaction is lost."""
         db = self._db
-        if lonely:
-            return self._taken_in(work, db)
-        intake.flush()
-        db.execute("SAVEPOINT job")
-        result: Any = outcome.capture(work, db)
-        if isinstance(result, outcome.Error):
-            if isinstance(result.error, sqlite3.Error):
-                if not db.in_transaction:
-                    raise result.error
-                result = outcome.Error(trouble(self._path, result.error))
-            db.execute("ROLLBACK TO job")
-        db.execute("RELEASE job")
-        return result
+        if not lonely:
+            intake.flush()
+            db.execute("SAVEPOINT job")
+        done = outcome.capture(job.work, db)  # type: ignore[arg-type]  # what is no letter is work
+        if isinstance(done, outcome.Value):
+            job.value = done.value
+        else:
+            job.error = done.error
+            if isinstance(done.error, sqlite3.Error):
+                if lonely or not db.in_transaction:
+                    raise done.error
+                job.error = trouble(self._path, done.error)
+            if not lonely:
+                db.execute("ROLLBACK TO job")
+        if not lonely:
+            db.execute("RELEASE job")
 
     def _roll_back(self) -> None:
         if self._db.in_transaction:

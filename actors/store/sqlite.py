@@ -6,7 +6,7 @@ thread writes (`_writer.py`); a second connection reads, off its way. Nothing el
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -255,10 +255,9 @@ class SQLiteStore:
         with trio.CancelScope(shield=True):
             await self._open().do(lambda db: commit(db, change), kept)
 
-    async def send(self, draft: Draft) -> Receipt:
+    def send(self, draft: Draft) -> Coroutine[Any, Any, Receipt]:
         """Accept mail; durable when it returns."""
-        receipt: Receipt = await self._open().take_in(Letter.of(draft), self._deliver)
-        return receipt
+        return self._open().take_in(Letter.of(draft), self._deliver)
 
     def _deliver(self, accepted: Accepted) -> Receipt:
         if accepted.envelope is not None:
