@@ -7,7 +7,7 @@ and survives every restart of the actor behind it, because it leads to the addre
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload
 
@@ -237,10 +237,11 @@ class ActorRef:
         """
         priority = INTERRUPT if interrupt else NORMAL
         identity = current.get().within(self._system())
-        place: Place | None = None
-        with suppress(UnknownRecipient):
-            place = self._place()
-        if place is None:  # perhaps it is only kept in a store
+        try:
+            place: Place | None = self._place()
+        except UnknownRecipient:
+            place = None  # perhaps it is only kept in a store; what follows is no part of this handling
+        if place is None:
             place = cast("Place", await self._system().reach(self._address))
         if wait <= 0:
             return await place.admit_when_room(identity, body, id=id, priority=priority, seconds=0)
