@@ -79,6 +79,8 @@ class Fence:
         """Refuse it."""
         raise Fenced(address=self._address)
 
+    begin = commit
+
 
 def _seat_of(session: str, config: Config) -> ChildSpec:
     """What a session is started by that is in no tree; its life is `SessionPlace.body`."""

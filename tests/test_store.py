@@ -122,6 +122,16 @@ async def test_items_are_appended_and_the_last_is_amended(store: Store) -> None:
     assert state.items == [item, answer]
 
 
+async def test_what_is_begun_holds_at_once_and_the_next_commit_builds_on_it(store: Store) -> None:
+    """A model is asked meanwhile, and its answer comes behind it."""
+    state = await kept(store)
+    first, answer = user("one"), says("ok")
+    await store.begin(state, Commit(append=(first,), rounds=1))
+    assert (state.items, state.rounds, state.version) == ([first], 1, 1)
+    await store.commit(state, Commit(append=(answer,)))
+    assert (state.items, state.version) == ([first, answer], 2)
+
+
 async def test_rows_of_calls_are_put_in_and_replaced(store: Store) -> None:
     """A call without outcome is live, one with is not."""
     state = await kept(store)

@@ -291,7 +291,7 @@ class Session:
 
     # -------------------------------------------------------------- the model
     async def _ask(self, ask: Ask) -> None:
-        await self._commit(ask.commit)
+        await self._commit(ask.commit, ahead=True)
         self.calls.forget_told()
         if ask.begins:
             self._emit(events.RunStarted)
@@ -382,9 +382,9 @@ class Session:
         )
 
     # -------------------------------------------------------------- commits and events
-    async def _commit(self, commit: Commit) -> None:
+    async def _commit(self, commit: Commit, *, ahead: bool = False) -> None:
         before = self.state.status
-        await self.store.commit(self.state, commit)
+        await (self.store.begin if ahead else self.store.commit)(self.state, commit)
         if self.state.status is not before:
             self._emit(events.StatusChanged, status=self.state.status)
 

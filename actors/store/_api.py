@@ -129,6 +129,15 @@ class Store(Protocol):
         """
         ...
 
+    async def begin(self, state: State, commit: Commit) -> None:
+        """As `commit`, but it may return, with `state` changed, before the commit is kept.
+
+        It is kept before or together with what is committed for this session next, or neither is; whoever dies in between has
+        done neither. So nothing that leaves a trace may follow from it before that: a model may be asked, no call may start.
+        What `commit` raises, the next `commit` may raise for it.
+        """
+        ...
+
     async def send(self, draft: Draft) -> Receipt:
         """Accept mail for a session, whether or not it is in memory; durable when it returns.
 

@@ -227,6 +227,14 @@ def commit(db: sqlite3.Connection, change: Change) -> list[Accepted]:
     return accepted
 
 
+def commit_both(db: sqlite3.Connection, begun: Change, change: Change) -> list[Accepted]:
+    """Carry a change out, and before it the one that was begun, if that is not there yet."""
+    row = db.execute("SELECT version FROM sessions WHERE key = ? AND id = ?", (begun.key, begun.session)).fetchone()
+    if row is not None and row[0] == begun.version:
+        commit(db, begun)
+    return commit(db, change)
+
+
 def check_owner(db: sqlite3.Connection, change: Change) -> None:
     """`LeaseLost`, `VersionConflict` or `StoreError` if this is not the owner's next commit."""
     found = db.execute("SELECT epoch, version FROM sessions WHERE key = ? AND id = ?", (change.key, change.session)).fetchone()

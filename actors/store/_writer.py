@@ -23,6 +23,7 @@ A job that was begun is never taken back. Whoever is cancelled while it waits ha
 import sqlite3
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from math import inf
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -39,6 +40,7 @@ from ._trouble import trouble
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
+PATIENCE = 32  # passes of trio's scheduler
 MOST = 256  # jobs in one transaction: it bounds how long a commit can take
 
 
@@ -46,7 +48,7 @@ MOST = 256  # jobs in one transaction: it bounds how long a commit can take
 class _Job:
     """Work to do, or a letter to accept, and what came of it: a value, or an error."""
 
-    work: Work | None
+    work: Any  # None for a letter
     letter: Letter | None
     then: Callable[[Any], Any] | None
     task: trio.lowlevel.Task | None
@@ -66,14 +68,14 @@ class _Job:
 
 
 class _HandOver(trio.abc.Instrument):
-    """Calls a function whenever trio's scheduler has run all that could run, before it looks for more."""
+    """Calls a function whenever trio's scheduler has run all that could run, with how long it will wait for more."""
 
-    def __init__(self, fn: Callable[[], object]) -> None:
+    def __init__(self, fn: Callable[[float], object]) -> None:
         self._fn = fn
 
-    def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002  # trio's
+    def before_io_wait(self, timeout: float) -> None:
         """Call it."""
-        self._fn()
+        self._fn(timeout)
 
 
 class Writer:
@@ -86,6 +88,7 @@ class Writer:
         self._path = path
         self._db = db
         self._gathered: list[_Job] = []  # in trio's thread, until it has nothing else to do
+        self._passes = 0  # of the scheduler, that they may still wait for a job that somebody waits for
         self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
         self._token = trio.lowlevel.current_trio_token()
         self._hand_over = _HandOver(self._send_off)
@@ -112,22 +115,29 @@ class Writer:
             raise StoreError(f"the store {self._path} is closed; use it inside the block of its system")
         job = _Job(work, letter, then, trio.lowlevel.current_task())
         self._gathered.append(job)
+        self._passes = 0
         return await trio.lowlevel.wait_task_rescheduled(job.leave)
 
-    def post(self, work: Work) -> None:
-        """Run `work` without waiting for it; what becomes of it is nobody's business."""
-        self._gathered.append(_Job(work, None, None, None))
+    def post(self, work: Work, then: Callable[[Any], Any] | None = None) -> None:
+        """Run `work` without waiting for it; `then` hears if it is kept, nobody if it is not.
 
-    def _send_off(self) -> None:
-        if self._gathered:
+        It goes with the next job that somebody waits for, or as soon as trio has nothing to do.
+        """
+        if not self._gathered:
+            self._passes = PATIENCE
+        self._gathered.append(_Job(work, None, then, None))
+
+    def _send_off(self, pause: float) -> None:
+        if self._gathered and (pause > 0 or self._passes <= 0):
             self._jobs.put(self._gathered)
             self._gathered = []
+        self._passes -= 1
 
     async def close(self) -> None:
         """Finish what was begun and end the thread."""
         self._over = True
         trio.lowlevel.remove_instrument(self._hand_over)
-        self._send_off()
+        self._send_off(inf)
         self._jobs.put(None)
         await trio.to_thread.run_sync(self._thread.join)
 
@@ -206,7 +216,7 @@ class Writer:
         if not lonely:
             intake.flush()
             db.execute("SAVEPOINT job")
-        done = outcome.capture(job.work, db)  # type: ignore[arg-type]  # what is no letter is work
+        done = outcome.capture(job.work, db)
         if isinstance(done, outcome.Value):
             job.value = done.value
         else:

@@ -190,6 +190,10 @@ class PostgresStore:
                 await self._settle(held)
                 await self._commit(held, commit_)
 
+    async def begin(self, state: State, commit_: Commit) -> None:
+        """As `commit`."""
+        await self.commit(state, commit_)
+
     async def _commit(self, held: _Held, commit_: Commit) -> None:
         state, box = held.state, held.box
         if max(commit_.mail_cursor or 0, commit_.control_cursor or 0) > box.last:

@@ -26,11 +26,13 @@ from ._holder import LEASE, new_holder
 from ._retention import retain
 from ._schema import connect, connect_to_read
 from ._tables import (
+    Change,
     Claim,
     Foreign,
     Lease,
     claim,
     commit,
+    commit_both,
     create,
     delete,
     foreign,
@@ -60,6 +62,7 @@ class SQLiteStore:
         self._states: dict[str, State] = {}
         self._boxes: dict[str, StoredMailbox] = {}
         self._keys: dict[str, int] = {}
+        self._begun: dict[str, Change] = {}  # what is on its way to the file, though its state has it
         self._woken: Callable[[str], object] = lambda _session: None
         self._lost: Callable[[str], object] = lambda _session: None
         self._writer: Writer | None = None
@@ -182,6 +185,7 @@ class SQLiteStore:
         self._states.pop(session, None)
         self._boxes.pop(session, None)
         self._keys.pop(session, None)
+        self._begun.pop(session, None)
 
     def mailbox(self, session: str) -> Mailbox:
         """The mailbox of a session that is in memory."""
@@ -235,25 +239,50 @@ class SQLiteStore:
     # -------------------------------------------------------------- commits and mail
     async def commit(self, state: State, commit_: Commit) -> None:
         """Keep a commit, then apply it."""
+        change = self._changed(state, commit_)
+        before = self._begun.get(state.id)
+
+        def kept(accepted: list[Accepted]) -> None:
+            for each in accepted:
+                self._deliver(each)
+            self._apply(state, commit_, change)
+            self._is_kept(state.id, before)
+
+        with trio.CancelScope(shield=True):
+            await self._open().do(lambda db: commit(db, change) if before is None else commit_both(db, before, change), kept)
+
+    async def begin(self, state: State, commit_: Commit) -> None:
+        """Apply a commit that is on its way to the file; the next one sees to it that it is there."""
+        if state.id in self._begun or commit_.mail or not commit_.loop:
+            await self.commit(state, commit_)
+            return
+        change = self._changed(state, commit_)
+        self._begun[state.id] = change
+        self._open().post(lambda db: commit(db, change), lambda _none: self._is_kept(state.id, change))
+        self._apply(state, commit_, change)
+
+    def _changed(self, state: State, commit_: Commit) -> Change:
         if self._states.get(state.id) is not state:
             raise LeaseLost(f"session {state.id} was let go of, or the store {self.path} is closed; nothing was kept")
         box = self._boxes[state.id]
         if max(commit_.mail_cursor or 0, commit_.control_cursor or 0) > box.last:
             raise ValueError(f"{state.id} has mail up to seq {box.last}; this commit's cursors lie behind that")
-        change = changed(state, self._keys[state.id], commit_, box.holds)
+        return changed(state, self._keys[state.id], commit_, box.holds)
 
-        def kept(accepted: list[Accepted]) -> None:
-            for each in accepted:
-                self._deliver(each)
-            state.apply(commit_)
-            if change.cursors is not None:
-                box.advance(state.mail_cursor, state.control_cursor)
-                box.trim(min(state.mail_cursor, state.control_cursor))
-            if commit_.limits is not None:
-                self._bound(state)
+    def _apply(self, state: State, commit_: Commit, change: Change) -> None:
+        state.apply(commit_)
+        box = self._boxes.get(state.id)
+        if box is None:
+            return  # it was let go of meanwhile
+        if change.cursors is not None:
+            box.advance(state.mail_cursor, state.control_cursor)
+            box.trim(min(state.mail_cursor, state.control_cursor))
+        if commit_.limits is not None:
+            self._bound(state)
 
-        with trio.CancelScope(shield=True):
-            await self._open().do(lambda db: commit(db, change), kept)
+    def _is_kept(self, session: str, begun: Change | None) -> None:
+        if begun is not None and self._begun.get(session) is begun:
+            del self._begun[session]
 
     def send(self, draft: Draft) -> Coroutine[Any, Any, Receipt]:
         """Accept mail; durable when it returns."""
