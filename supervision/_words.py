@@ -12,7 +12,7 @@ def as_words(address: str, body: object) -> UserMessage | AgentMessage | None:
     """What people and agents say, if this is that. `ConfigError` if it says nothing, `CodecError` if it is no text."""
     if isinstance(body, str):
         body = UserMessage(body)
-    if not isinstance(body, UserMessage | AgentMessage):
+    if not isinstance(body, (UserMessage, AgentMessage)):
         return None
     text: object = body.text
     media: Sequence[object] = getattr(body, "media", ())
