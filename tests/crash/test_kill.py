@@ -4,29 +4,45 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
+from postgres_server import needed
 
 HERE = Path(__file__).parent
 KILLS = int(os.environ.get("POSTROOM_KILLS", "30"))
 SEED = int(os.environ.get("POSTROOM_SEED", "1"))
+Driven = Callable[[int, str], dict[str, Any]]
 
 
-def driven(folder: Path, kills: int, *how: str) -> dict[str, Any]:
-    """Kill a village so often, and audit it; the report."""
-    command = [sys.executable, str(HERE / "driver.py"), str(folder), str(kills), str(SEED), *how]
-    paths = os.pathsep.join([str(HERE), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=60 + 2 * kills, env={**os.environ, "PYTHONPATH": paths}
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
+@pytest.fixture(params=["sqlite", "postgres"])
+def driven(request: pytest.FixtureRequest, tmp_path: Path) -> Driven:
+    """Kill a village that keeps its sessions there, and audit it; the report."""
+    server = [needed()] if request.param == "postgres" else []
+
+    def drive(kills: int, how: str) -> dict[str, Any]:
+        command = [sys.executable, str(HERE / "driver.py"), str(tmp_path), str(kills), str(SEED), how, *server]
+        paths = os.pathsep.join([str(HERE), str(HERE.parent), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60 + 2 * kills,
+            env={**os.environ, "PYTHONPATH": paths},
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
+
+    return drive
 
 
-def test_a_killed_village_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
+def test_a_killed_village_loses_nothing_and_doubles_nothing(driven: Driven) -> None:
     """Receipts, mail, transcripts and what the tools did all tell the same story."""
-    report = driven(tmp_path, KILLS)
+    report = driven(KILLS, "plain")
     assert report["wrong"] == []
     assert report["calls"] > KILLS // 2
     assert report["mail"] > 2 * KILLS
@@ -34,14 +50,14 @@ def test_a_killed_village_loses_nothing_and_doubles_nothing(tmp_path: Path) -> N
     assert report["again"]
 
 
-def test_a_wrong_order_of_commits_is_found(tmp_path: Path) -> None:
+def test_a_wrong_order_of_commits_is_found(driven: Driven) -> None:
     """A test of the test: cursors that move before what was read is kept lose mail, and the audit says so."""
-    report = driven(tmp_path, 16, "broken")
+    report = driven(8, "broken")
     assert any("stands in 0 turns" in each for each in report["wrong"])
 
 
-def test_two_processes_share_a_store_whatever_becomes_of_them(tmp_path: Path) -> None:
+def test_two_processes_share_a_store_whatever_becomes_of_them(driven: Driven) -> None:
     """Stopped past its lease, a process comes back to sessions that another one runs: whatever it still commits is refused."""
-    report = driven(tmp_path, max(4, KILLS // 8), "two")
+    report = driven(max(3, KILLS // 8), "two")
     assert report["wrong"] == []
     assert report["calls"]
