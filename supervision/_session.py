@@ -316,6 +316,8 @@ class SessionPlace(Place):
 
     def ended(self) -> None:
         """Nobody waits for an answer any more, and no timer fires."""
+        if self.leaving and not self.shut and self.state.timers:
+            self.runtime.waking.alarm(self.address, self.session.timers.soonest())
         self.session.timers.close()
         self.session.answers.over(self.state.status, f"the session ended: {self.exit!r}")
         self.session.store.release(self.state)

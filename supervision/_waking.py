@@ -2,6 +2,7 @@
 
     it is written to, asked, or looked at through a ref      then, if its class is registered here
     mail that may wake it was committed                      likewise
+    a timer of it falls due                                  likewise, where it was in memory before
     the system begins                                        if a run of it was in progress, or mail or a call waits
 
 A class is registered by name, by `open_system(agents=[...])` and by every `open`. A session of another class is left alone: it
@@ -45,6 +46,7 @@ class Waking:
         self._deps = deps
         self._options: dict[str, Mapping[str, Any]] = {}  # what sessions were opened with here, for when they come back
         self._under_way: set[str] = set()
+        self._alarms: dict[str, Any] = {}  # of sessions that left memory with timers
         self._left_alone: set[str] = set()
         self._wondered: set[str] = set()
         self._told = ""
@@ -129,6 +131,18 @@ class Waking:
         if session not in self._under_way and not self._root.closing and not stopped:
             self._under_way.add(session)
             self._root.call_in_root(self._wake, session, name=f"{session} (waking)")
+
+    def alarm(self, session: str, seconds: float) -> None:
+        """Bring it into memory in so many seconds: a timer of it falls due then."""
+        before = self._alarms.pop(session, None)
+        if before is not None:
+            self._root.deadlines.drop(before)
+
+        def due() -> None:
+            del self._alarms[session]
+            self.woken(session)
+
+        self._alarms[session] = self._root.deadlines.after(seconds, due)
 
     async def _wake(self, session: str) -> None:
         try:

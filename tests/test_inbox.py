@@ -1,17 +1,23 @@
 """A host's inbox: when it is read, what becomes of its strings, and that nothing it does harms a run."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from attrs import define, field
-from scenes import Scene, Worker, scene, virtual_time
+from attrs import define, field, frozen
+from durable import until
+from scenes import Scene, Worker, real_time, scene, virtual_time
 
-from actors import INHERIT, Agent, ConfigError, Limits, StoreError, UserItem
+from actors import INHERIT, Agent, ConfigError, Limits, Receipt, StoreError, UserItem, UserMessage, handle
+from actors.agent._record import Draft
 from actors.models import ScriptedModel, call, calls, fail, say
-from supervision import run
+from actors.store.sqlite import SQLiteStore
+from supervision import SessionRef, run
 
 pytestmark = virtual_time
 
@@ -288,3 +294,79 @@ def test_only_an_agent_has_an_inbox() -> None:
 
     with pytest.raises(ConfigError, match="only an Agent class is run with an inbox"):
         run(main, inbox=Host())
+
+
+# ------------------------------------------------------------------ a store that takes its time
+class Meanwhile(SQLiteStore):
+    """Somebody else does something while the host's words are on their way into the mailbox."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self.then: Callable[[], Awaitable[Any]] | None = None
+
+    async def send(self, draft: Draft) -> Receipt:
+        """Behind what was done meanwhile."""
+        if self.then is not None and draft.body == UserMessage("from the host"):
+            then, self.then = self.then, None
+            await then()
+        return await super().send(draft)
+
+
+@frozen
+class Note:
+    """For the agent, not for its model."""
+
+
+class Noting(Worker):
+    """You work."""
+
+    def __init__(self) -> None:
+        self.noted = 0
+
+    @handle
+    def note(self, _note: Note) -> None:
+        """Count it."""
+        self.noted += 1
+
+
+@asynccontextmanager
+async def meanwhile(path: Path, then: Callable[[SessionRef], Awaitable[Any]], **options: Any) -> AsyncIterator[Scene]:
+    """A session in whose first tool round this happens."""
+    store, host = Meanwhile(path), Host(["from the host"])
+    with trio.fail_after(20):
+        async with scene(call("work"), say("so"), say("and so"), store=store, inbox=host, agent=Noting, **options) as here:
+            store.then = partial(then, here.session)
+            await here.session.send("go")
+            await until(lambda: store.then is None)
+            yield here
+
+
+@real_time
+async def test_an_order_that_comes_while_the_host_is_heard_is_obeyed(path: Path) -> None:
+    """Its cursor must not be moved over it, with the host's words behind it."""
+    async with meanwhile(path, SessionRef.pause) as here:
+        await until(lambda: here.status() == "paused")
+        await here.session.resume()
+        assert await here.session.wait_answer() == "so"
+        assert here.words(1) == "from the host"
+
+
+@real_time
+async def test_a_handled_message_that_comes_while_the_host_is_heard_is_handled(path: Path) -> None:
+    """As it would be at any other moment."""
+    async with meanwhile(path, lambda session: session.send(Note())) as here:
+        await here.session.wait_answer()
+        assert here.session._session().session.agent.noted == 1
+
+
+@real_time
+async def test_a_mailbox_that_is_full_by_then_makes_the_host_wait(path: Path) -> None:
+    """The end of the call is one of the two that there is room for. Its words are told at the next boundary, and nothing crashes."""
+
+    async def fill(session: SessionRef) -> None:
+        await session.send("one")
+
+    async with meanwhile(path, fill, limits=Limits(max_unread=2)) as here:
+        await until(lambda: here.asked == 3)
+        assert "from the host" in here.words(2)
+        assert here.system.statistics().crashes == 0

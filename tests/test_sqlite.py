@@ -66,7 +66,7 @@ async def busy_state(store: Store) -> State:
     await store.commit(state, Commit(calls=(ended(call, SEEN),), mail=(told,), loop=False))
     results = ResultsItem([Result("call_1", "look", SEEN), Result("call_2", "look", Placeholder("running", "mail"))])
     await store.commit(state, Commit(append=(results,), fetched=("call_2",), failure="why"))
-    await store.commit(state, Commit(stop=stop, control_cursor=3, handled_cursor=2, refused={"#1": "[not shown]"}))
+    await store.commit(state, Commit(stop=stop, control_cursor=3, handled_cursor=2, paused_at=1, refused={"#1": "[not shown]"}))
     await store.commit(state, Commit(timers=(TimerRow("t1", box.unread(0)[0].sent_at, "tea", "is ready", 1),), loop=False))
     blank = State("", "")
     same = [each.name for each in fields(State) if getattr(state, each.name) == getattr(blank, each.name)]

@@ -81,6 +81,18 @@ async def test_only_what_comes_after_the_pause_ends_it() -> None:
         assert here.words(1).count("[mail") == 2
 
 
+async def test_an_order_behind_the_mail_that_ends_a_pause_changes_nothing() -> None:
+    """What counts is that the mail came after the pause."""
+    async with scene(slow(5, call("work")), say("seen"), resume_on_any_mail=True) as here:
+        await here.session.send("go")
+        await trio.sleep(3)
+        await here.session.pause()
+        await here.session.send("and now")
+        await here.session.cancel_attached()
+        await here.idle()
+        assert (here.words(1), here.status()) == ("and now", "idle")
+
+
 async def test_the_end_of_an_attached_call_ends_no_pause() -> None:
     """Nobody spoke: its mail shows nothing."""
     async with scene(call("work", seconds=5), say("ok"), resume_on_any_mail=True) as here:

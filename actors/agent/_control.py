@@ -54,7 +54,7 @@ def apply_order(turn: Turn, state: State, envelope: Envelope, now: float) -> App
     applied = Applied(Commit())
     match action:
         case Pause():
-            applied = _pause(turn, state, now)
+            applied = _pause(turn, state, envelope, now)
         case Resume():
             applied = _resume(turn, state)
         case StopRun(run=run):
@@ -70,12 +70,12 @@ def apply_order(turn: Turn, state: State, envelope: Envelope, now: float) -> App
     return evolve(applied, commit=evolve(applied.commit, control_cursor=envelope.seq, mail_cursor=mail_cursor))
 
 
-def _pause(turn: Turn, state: State, now: float) -> Applied:
+def _pause(turn: Turn, state: State, envelope: Envelope, now: float) -> Applied:
     if state.status is Status.FAILED and turn.phase is Phase.IDLE:
         turn.retrying = turn.again = True  # when it is resumed
     gone = cut(turn, state, state.live, "the session was paused", now) if turn.switches.pause_cancels_calls else {}
     applied = _cutting(state, gone)
-    return evolve(applied, commit=evolve(applied.commit, status=Status.PAUSED))
+    return evolve(applied, commit=evolve(applied.commit, status=Status.PAUSED, paused_at=envelope.seq))
 
 
 def _resume(turn: Turn, state: State) -> Applied:

@@ -103,6 +103,7 @@ class Commit:
     control_cursor: int | None = None
     handled_cursor: int | None = None
     status: Status | None = None
+    paused_at: int | None = None
     run: int | None = None
     turn: int | None = None
     rounds: int | None = None
@@ -121,7 +122,7 @@ class Commit:
 
 
 _CURSORS = ("mail_cursor", "control_cursor", "handled_cursor", "floor")  # they never move back
-PLAIN = ("status", "run", "turn", "rounds", "hops", "failure", "spent", "limits", "options")
+PLAIN = ("status", "paused_at", "run", "turn", "rounds", "hops", "failure", "spent", "limits", "options")
 _cursors_of, _plain_of = attrgetter(*_CURSORS), attrgetter(*PLAIN)
 
 
@@ -147,6 +148,7 @@ class State:
     turn: int = 0  # requests made
     rounds: int = 0  # requests since a person last spoke
     hops: int = 0  # that this run's mail carries
+    paused_at: int = 0  # the seq of the last pause that took effect
     stopped: Envelope | None = None  # a StopRun to be told before the next words
     floor: int = 0  # mail up to this seq wakes nothing: a StopRun came after it
     stopped_run: int = 0  # and so do the ends of the calls of runs up to this one

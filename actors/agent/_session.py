@@ -6,6 +6,7 @@ mailbox and in the model. Calls run beside it as tasks of their own (`_calls.py`
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import Any
@@ -15,7 +16,7 @@ from attrs import evolve
 
 from actors import events
 from actors._envelope import INTERRUPT, Control, Envelope, Resume, StopRun, ToolCallFinished
-from actors._errors import ConfigError, LimitExceeded, ModelError, TranscriptInvalid
+from actors._errors import ConfigError, LimitExceeded, MailboxFull, ModelError, TranscriptInvalid
 from actors._exit import Status
 from actors._inherit import Inherit
 from actors._life import Life
@@ -114,11 +115,12 @@ class Session:
 
     async def _step(self) -> None:
         await self._orders()
+        if self._drain is not None and self.turn.at_boundary(self.state):
+            await self._drain_inbox(self._drain)
+            await self._orders()  # a fold moves the cursors over all that lies before it: nothing may come in between
         while self.turn.between_rounds(self.state) and (envelope := self.handlers.next()) is not None:
             await self.handlers.handle(self.agent._life, envelope, self._commit)  # type: ignore[union-attr, arg-type]  # noqa: SLF001
             await self._orders()
-        if self._drain is not None and self.turn.at_boundary(self.state):
-            await self._drain_inbox(self._drain)
         action = self.turn.next(self.state, self._mail(), trio.current_time())
         match action:
             case Wait():
@@ -139,9 +141,9 @@ class Session:
             return
         text = drain.text()
         if text:
-            with trio.CancelScope(shield=True):
+            with trio.CancelScope(shield=True), suppress(MailboxFull):  # others were faster: it is held until there is room
                 self.turn.hosts.add(await self.home.host_mail(text))
-            drain.accepted()
+                drain.accepted()
 
     def _read_inbox(self, ask: Ask) -> None:
         """Each run has a reader of its own."""

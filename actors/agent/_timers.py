@@ -80,6 +80,11 @@ class Timers:
         self.disarm(*(set(self._armed) - set(self._state.timers)))
         self.arm_all()
 
+    def soonest(self) -> float:
+        """In how many seconds the first of them falls due."""
+        now = datetime.now(UTC)
+        return max(0.0, min((row.due - now).total_seconds() for row in self._state.timers.values()))
+
     def close(self) -> None:
         """This activation is over."""
         self.disarm(*self._armed)

@@ -108,10 +108,9 @@ class Turn:
         control = _new_control(state)
         if not self.switches.resume_on_any_mail:
             return Wait(Point.R2, control)
-        since = state.control_cursor  # the pause, or an order behind it
 
         def ends_it(envelope: Envelope) -> bool:
-            return envelope.seq > since and not self.handles(envelope.body) and shown(envelope, state.placeholders)
+            return envelope.seq > state.paused_at and not self.handles(envelope.body) and shown(envelope, state.placeholders)
 
         if any(map(ends_it, mail)):
             return Unpause(self.resumed(state))
