@@ -1,13 +1,13 @@
 """Which clock a test runs on: trio's own, or, where its module says `virtual_time`, one that jumps when everybody waits."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from postgres_server import empty
+from postgres_server import VARIABLE, Server, empty, programs
 from trio.testing import MockClock
 
 CLOCKS = {
@@ -39,6 +39,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def path(tmp_path: Path) -> Path:
     """Where the store's file will be."""
     return tmp_path / "agents.db"
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A PostgreSQL server of our own, to stop and start and do harm to; each test leaves it running and whole."""
+    if programs() is None:
+        pytest.skip(f"no PostgreSQL to do harm to; a server in {VARIABLE} is left alone")
+    made = Server()
+    yield made
+    made.end()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

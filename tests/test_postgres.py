@@ -1,13 +1,12 @@
 """The PostgreSQL store alone: owners, replies that are lost, servers that are gone, and what others sent."""
 
 import os
-from collections.abc import Iterator
 
 import psycopg
 import pytest
 import trio
 from attrs import evolve, fields
-from postgres_server import PASSWORD, VARIABLE, Server, empty, programs
+from postgres_server import PASSWORD, Server, empty
 from postgres_stores import Losing, opened, pause, rows, until
 from sqlite_files import mail
 from test_sqlite import busy_state
@@ -26,16 +25,6 @@ from actors.store.postgres import PostgresStore
 def url() -> str:
     """An empty schema."""
     return empty()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """A server of our own, to stop and start."""
-    if programs() is None:
-        pytest.skip(f"no PostgreSQL to stop and start; a server in {VARIABLE} is left alone")
-    made = Server()
-    yield made
-    made.end()
 
 
 @pytest.fixture

@@ -22,7 +22,12 @@ GRACE = 5.0  # seconds to end a query that is not wanted any more
 CONNECT = 10.0  # seconds to connect, where the user's `connect_timeout` says nothing else
 KEEPALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 
-_DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+LOCKED = 10_000  # milliseconds for which a row may be locked by others, where nobody set `lock_timeout`
+
+_SETTINGS = f"""
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+UNION ALL SELECT set_config('lock_timeout', '{LOCKED}', false) WHERE current_setting('lock_timeout') = '0'
+"""  # ours
 
 
 async def _until(fd: int, want: int) -> int:
@@ -112,9 +117,9 @@ class TrioConnection(psycopg.AsyncConnection[TupleRow]):
         found._autocommit = autocommit  # noqa: SLF001  # as psycopg's own `connect` does
         return found
 
-    async def be_durable(self) -> None:
-        """Let a COMMIT be answered when it is on disk, also where a server is set to answer sooner."""
-        await self.execute(_DURABLE)
+    async def set_up(self) -> None:
+        """Let a COMMIT be answered when it is on disk, also where a server is set to answer sooner; wait for no lock for ever."""
+        await self.execute(_SETTINGS.encode())
         await self.commit()
 
     @property

@@ -72,7 +72,7 @@ class Pool:
             db = self._idle.pop() if known else await TrioConnection.to(self.info)
             try:
                 if not known:
-                    await db.be_durable()
+                    await db.set_up()
                 yield db
             finally:
                 with trio.move_on_after(GRACE, shield=True):

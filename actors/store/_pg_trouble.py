@@ -9,6 +9,7 @@ _WHAT = {
     "28": "does not let this user in; check user, password and pg_hba.conf",
     "3D000": "does not exist; create it (createdb), or name another one",
     "25006": "is read-only; give the address of the primary, or end its recovery",
+    "42P01": "lacks a table; restore it, or see that search_path names the schema in which they are",
     "42501": "denies this user something; grant it CREATE and USAGE on the schema, or own its tables",
     "53100": "is on a disk that is full; free some space, then try again",
     "53200": "is out of memory; try again",
