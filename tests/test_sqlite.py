@@ -1,7 +1,8 @@
 """The SQLite store alone: files that are not ours, disks that are full, and what a file has after it was opened again."""
 
 import sqlite3
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import msgspec
@@ -109,6 +110,49 @@ async def test_everything_of_a_session_survives(path: str) -> None:
         assert [each.seq for each in store.mailbox("s").unread(0)] == [each.seq for each in unread] == [3, 4, 5]
         assert store.mailbox("s").unread(0) == unread
         assert store.mailbox("s").unread_count() == 2
+
+
+async def test_a_load_that_is_cancelled_leaves_no_half_of_a_session(path: str) -> None:
+    """Whoever loads it next has all of it; until then it is nobody's."""
+    async with opened(path) as store:
+        before = await busy_state(store)
+    async with opened(path) as store, opened(path) as other, in_time():
+        for tick in (0.0, 0.0, 0.001, 0.002, 0.004):
+            with trio.move_on_after(tick) as scope:
+                await _taken(store)
+            found = await _taken(other if scope.cancelled_caught else store)
+            assert (found.items, len(found.calls)) == (before.items, len(before.calls))
+            (other if scope.cancelled_caught else store).release(found)
+        await store.commit(await _taken(store), Commit(status=Status.IDLE))
+
+
+@asynccontextmanager
+async def in_time() -> AsyncIterator[None]:
+    """Not for ever."""
+    with trio.fail_after(20):
+        yield
+
+
+async def _taken(store: Store) -> State:
+    """Take it, once it is nobody's."""
+    while True:
+        try:
+            state = await store.load("s")
+        except LeaseLost:
+            state = None
+        if state is not None:
+            return state
+        await trio.sleep(0.001)
+
+
+async def test_a_session_whose_creation_is_cancelled_is_nobody_s(path: str) -> None:
+    """It is there, or not; whoever wants it may have it."""
+    async with opened(path) as store, opened(path) as other:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await store.create(State("s", "Clerk"))
+        with trio.fail_after(5):
+            assert (await _taken(other)).id == "s"
 
 
 async def test_each_thing_stands_in_the_file_once(path: str) -> None:

@@ -54,9 +54,9 @@ def renew(db: sqlite3.Connection, lease: Lease) -> None:
     db.execute("UPDATE sessions SET held_until = ? WHERE holder = ?", (lease.until, lease.holder))
 
 
-def let_go(db: sqlite3.Connection, holder: str, session: str | None = None) -> None:
-    """Hand over at once: one session, or all that this holder has."""
-    one, which = ("", ()) if session is None else (" AND id = ?", (session,))
+def let_go(db: sqlite3.Connection, holder: str, session: str | None = None, epoch: int = 0) -> None:
+    """Hand over at once: all that this holder has, or one session, unless it was taken anew since."""
+    one, which = ("", ()) if session is None else (" AND id = ? AND epoch = ?", (session, epoch))
     db.execute(f"UPDATE sessions SET holder = NULL WHERE holder = ?{one}", (holder, *which))  # noqa: S608  # ours, both
 
 

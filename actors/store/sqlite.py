@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import trio
+from attrs import define
 
 from actors._envelope import Envelope, Receipt
 from actors._errors import LeaseLost, StoreError
@@ -47,6 +48,24 @@ from ._trouble import trouble
 from ._writer import Writer
 
 T = TypeVar("T")
+
+
+@define
+class _Wanted:
+    """Whether somebody still waits for a session. The writer does its job all the same, and the session would be nobody's."""
+
+    release: Callable[[State], object]
+    still: bool = True
+    held: State | None = None
+
+    def __enter__(self) -> None:
+        """Somebody waits."""
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self.still = False
+            if self.held is not None:  # it came in the moment in which the wait was given up
+                self.release(self.held)
 
 
 class SQLiteStore:
@@ -115,12 +134,17 @@ class SQLiteStore:
     # -------------------------------------------------------------- sessions
     async def create(self, state: State) -> None:
         """Keep a new session."""
+        lease, wanted = self._take(), _Wanted(self.release)
 
         def kept(key: int) -> None:
-            self._hold(key, state)
+            if wanted.still:
+                self._hold(key, state)
+                wanted.held = state
+            else:
+                self._let_go(state)
 
-        lease = self._take()
-        await self._open().do(lambda db: create(db, state, lease), kept)
+        with wanted:
+            await self._open().do(lambda db: create(db, state, lease), kept)
 
     def _take(self) -> Lease:
         now = time.time()
@@ -152,15 +176,19 @@ class SQLiteStore:
         """Take a session over. From the moment its epoch is raised its mailbox is here; then its history is read."""
         if session in self._states:
             return self._states[session]
+        lease, wanted = self._take(), _Wanted(self.release)
 
         def claimed(found: Claim | None) -> Claim | None:
-            if found is not None:
+            if found is not None and wanted.still:
                 box = self._hold(found.key, found.state)
                 box.restore(found.unread, found.last, found.state.mail_cursor, found.state.control_cursor)
+                wanted.held = found.state
+            elif found is not None:
+                self._let_go(found.state)
             return found
 
-        lease = self._take()
-        taken: Claim | None = await self._open().do(lambda db: claim(db, session, lease), claimed)
+        with wanted:
+            taken: Claim | None = await self._open().do(lambda db: claim(db, session, lease), claimed)
         if taken is None:
             return None
         state = taken.state
@@ -171,15 +199,18 @@ class SQLiteStore:
             complete = True
         finally:
             if not complete:
-                self._drop(session)
+                self.release(state)
         return state
 
     def release(self, state: State) -> None:
         """Let go of a session."""
         if self._states.get(state.id) is state:
             self._drop(state.id)
-            if self._writer is not None:
-                self._writer.post(lambda db: let_go(db, self.holder, state.id))
+            self._let_go(state)
+
+    def _let_go(self, state: State) -> None:
+        if self._writer is not None:
+            self._writer.post(lambda db: let_go(db, self.holder, state.id, state.epoch))
 
     def _drop(self, session: str) -> None:
         self._states.pop(session, None)
