@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, cast, overload
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ._check import check_choice
 from ._deadlines import Deadlines
 from ._envelope import INTERRUPT, NORMAL, Priority, Receipt
 from ._errors import ActorsError, AskRefused, AskTimeout, RecipientStopped, UnknownRecipient
@@ -336,6 +337,7 @@ class ActorRef:
         actor's `shutdown` seconds (a supervisor has no mail: its children stop now, in reverse); `kill` revokes its generation at once and runs no `on_stop`. Children are stopped, in reverse.
         An actor that stops itself is marked and its handler ends there. Cancelling the wait does not take the stop back.
         """
+        check_choice("stop", "mode", mode, ("now", "drain", "kill"))
         identity = current.get().within(self._system())
         place = self._living()
         if isinstance(place, Exit):

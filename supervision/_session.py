@@ -9,6 +9,7 @@ from typing import Any
 import trio
 
 from actors._actor import Actor
+from actors._check import check_type
 from actors._envelope import (
     RUNTIME_BODIES,
     Action,
@@ -59,6 +60,7 @@ log = logging.getLogger("postroom.supervision")
 
 def check_session_id(id: str) -> None:
     """ConfigError unless the id is an address of which no segment is a call's."""
+    check_type("open", "session", id, str, "its id")
     try:
         segments = split_address(id)
     except ValueError as error:

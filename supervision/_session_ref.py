@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
-from math import inf
 from secrets import token_hex
 from typing import Any, TypeVar, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from actors._check import check_number, check_type, require
 from actors._envelope import (
     NORMAL,
     Action,
@@ -20,7 +20,7 @@ from actors._envelope import (
     StopRun,
     UserMessage,
 )
-from actors._errors import AskTimeout, ConfigError, NotPermitted, RecipientStopped, RunFailed, UnknownRecipient
+from actors._errors import AskTimeout, NotPermitted, RecipientStopped, RunFailed, UnknownRecipient
 from actors._exit import Exit, Status
 from actors._identity import Identity, current
 from actors._ref import ActorRef, StopMode, waiting
@@ -34,6 +34,7 @@ from ._elsewhere import Far, FarStream
 from ._stream import Events, RunStream, session_events
 
 T = TypeVar("T")
+LATEST = 100 * 366 * 24 * 3600.0  # seconds
 
 
 class SessionRef(ActorRef):
@@ -268,6 +269,8 @@ class SessionRef(ActorRef):
 
     async def cancel_calls(self, *ids: str) -> Receipt:
         """Cancel these calls, at the session's next receive point; the run goes on."""
+        for id in ids:
+            check_type("cancel_calls", "an id", id, str, "ids of calls, such as 'call_3f'")
         return await self._order(CancelCalls(ids))
 
     async def cancel_attached(self) -> Receipt:
@@ -291,8 +294,10 @@ class SessionRef(ActorRef):
         Raises `ConfigError` if `seconds` is no time, `CodecError` if what it says is no text, and as `send` does.
         """
         identity = current.get().check()
-        if not 0 <= seconds < inf:
-            raise ConfigError(f"send_after(seconds={seconds!r}): give a number of seconds, 0 or more")
+        check_number("send_after", "seconds", seconds, 0, unit="a number of seconds")
+        require(seconds <= LATEST, "send_after", f"seconds={seconds!r}", "a time within a hundred years")
+        check_type("send_after", "text", text, str, "what the session is to be told")
+        check_type("send_after", "label", label, str | None, "what to call it, or None")
         for words in (text, label):
             check_text("a timer", words)
         row = timer(f"timer-{token_hex(4)}", seconds, text, label, identity.hops)

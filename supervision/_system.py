@@ -122,6 +122,7 @@ class System:
         """
         self._root.check_here()
         above = here(parent, self._root) if isinstance(parent, ActorRef) else parent
+        check_type("open", "parent", above, str | None, "a session's ref or id, or None")
         return await self._root.open(agent, session, owner, above, options)
 
     async def sessions(self) -> Sequence[SessionSummary]:

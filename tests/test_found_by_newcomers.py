@@ -1,5 +1,9 @@
 """What somebody who had only read the README ran into."""
 
+import re
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
@@ -57,6 +61,44 @@ def test_an_agents_handler_of_what_has_no_json_is_refused_when_the_class_is_made
             @handle
             async def note(self, message: int) -> None:
                 """Never called."""
+
+
+WRONG: dict[str, Callable[[Any], Any]] = {
+    "stop: found mode='later'; write now, drain or kill": lambda clerk: clerk.stop("later"),
+    "send_after: found seconds='1'": lambda clerk: clerk.send_after("1", "x"),
+    "send_after: found seconds=1000000000000000.0; write a time within a hundred years": lambda clerk: clerk.send_after(
+        1e15, "x"
+    ),
+    "send_after: found text=None": lambda clerk: clerk.send_after(1, None),
+    "send_after: found label=5": lambda clerk: clerk.send_after(1, "x", label=5),
+    "cancel_calls: found an id 5; write ids of calls": lambda clerk: clerk.cancel_calls(5),
+}
+
+
+@pytest.mark.parametrize("told", WRONG)
+async def test_what_makes_no_sense_is_refused_where_it_is_said(told: str) -> None:
+    """Accepted, it would stop a session by mistake, or crash its loop later, when nobody knows why."""
+    async with open_system() as system:
+        clerk = await system.open(Clerk, model=ScriptedModel([]))
+        with pytest.raises(ConfigError, match=re.escape(told)):
+            await WRONG[told](clerk)
+        assert clerk.status == "ready"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"session": 5}, "open: found session=5"),
+        ({"parent": 5}, "open: found parent=5"),
+        ({"model_options": 5}, "Clerk: found model_options=5"),
+        ({"toolbox": "wait"}, "Clerk: found toolbox='wait'; write a list, such as ['wait']"),
+    ],
+)
+async def test_an_option_of_another_type_is_refused(options: dict[str, Any], told: str) -> None:
+    """With what to write."""
+    async with open_system() as system:
+        with pytest.raises(ConfigError, match=re.escape(told)):
+            await system.open(Clerk, model=ScriptedModel([]), **options)
 
 
 async def test_an_empty_name_is_refused() -> None:

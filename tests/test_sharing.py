@@ -36,16 +36,15 @@ async def test_a_session_that_rests_leaves_memory_and_mail_brings_it_back(place:
         assert said(await session.record()) == ["first", "second", "third"]
 
 
-async def test_a_timer_brings_a_session_back_when_it_falls_due(place: Path | str) -> None:
+async def test_a_timer_brings_a_session_back_when_it_falls_due(place: Path | str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not some seconds later, when somebody looks for what has something to do."""
+    monkeypatch.setattr("supervision._resting.SCAN", 1e6)
     agent = played(say("ding"))
     async with system_on(place, idle_timeout=0.05) as system:
         session = await system.open(agent, session="s", deps=Effects())
-        began = trio.current_time()
         await session.send_after(1, "wake up")
         await until(lambda: system.statistics().sessions == 0)
         await until(lambda: len(agent.model.requests) == 1)
-        assert trio.current_time() - began < 5
 
 
 async def test_words_that_come_while_it_leaves_are_not_lost(place: Path | str) -> None:

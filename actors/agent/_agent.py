@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from attrs import field, fields, frozen
 
 from actors._actor import Actor
-from actors._check import check_type
+from actors._check import check_type, require
 from actors._envelope import Envelope
 from actors._errors import ActorsError, ConfigError, sentence
 from actors._life import Timer
@@ -176,10 +176,14 @@ def configure(agent: type[Agent], options: Mapping[str, Any], above: Limits | No
     check_options(agent, options)
     listed = options.get("tools", agent.tools)
     tools = tools_of(agent, listed) if "tools" in options else agent.__tools__
-    toolbox = tuple(options.get("toolbox", getattr(agent, "toolbox", DETACHABLE if _any_detaches(tools) else ())))
+    given = options.get("toolbox", getattr(agent, "toolbox", DETACHABLE if _any_detaches(tools) else ()))
+    require(not isinstance(given, str), agent.__name__, f"toolbox={given!r}", f"a list, such as [{given!r}]")
+    toolbox = tuple(given)
     strange = [name for name in toolbox if name not in TOOLBOX]
     if strange:
         raise ConfigError(f"{agent.__name__}: there is no system tool {strange[0]!r}; there are {', '.join(TOOLBOX)}")
+    model_options = options.get("model_options", agent.model_options)
+    check_type(agent.__name__, "model_options", model_options, Mapping, "a mapping of what the provider is told")
     max_rounds = options.get("max_rounds", agent.max_rounds)
     if not isinstance(max_rounds, int) or isinstance(max_rounds, bool) or max_rounds < 1:
         raise ConfigError(f"{agent.__name__}: found max_rounds={max_rounds!r}; write a whole number, 1 or more")
@@ -187,7 +191,7 @@ def configure(agent: type[Agent], options: Mapping[str, Any], above: Limits | No
     links = tuple(Link(server) for server in servers_of(agent, listed))
     toolset = Toolset(tools, tuple(TOOLBOX[name].schema for name in toolbox), links)
     return Config(
-        agent, _models(agent, options), options.get("model_options", agent.model_options), toolset, toolbox, limits, max_rounds,
+        agent, _models(agent, options), model_options, toolset, toolbox, limits, max_rounds,
         _checked(agent, options.get("instructions", _instructions(agent))), _switches(agent, options),
         check_inbox(agent.__name__, options.get("inbox", agent.inbox)), options.get("deps", agent.deps),
         compact_of(agent.__name__, options.get("compact", agent.compact)),
