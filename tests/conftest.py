@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 import trio
 from postgres_server import VARIABLE, Server, empty, programs
+from postgres_stores import Losing
 from trio.testing import MockClock
+
+from actors.store import _pg_pool
 
 CLOCKS = {
     "virtual_time": "its async tests run on a clock that jumps to the next deadline",
@@ -49,6 +52,14 @@ def server() -> Iterator[Server]:
     made = Server()
     yield made
     made.end()
+
+
+@pytest.fixture
+def losing(monkeypatch: pytest.MonkeyPatch) -> type[Losing]:
+    """Connections that lose their server when they are told to."""
+    monkeypatch.setattr(_pg_pool, "TrioConnection", Losing)
+    Losing.lose, Losing.lost = "", 0
+    return Losing
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -153,13 +153,13 @@ def needed() -> str:
     return url
 
 
-def empty() -> str:
-    """A URL of a new, empty schema of the server that all tests share."""
-    url = needed()
+def empty(of: str | None = None) -> str:
+    """A URL of a new, empty schema: of this server, or of the one that all tests share."""
+    url = of or needed()
     name = f"test_{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(f"CREATE SCHEMA {name}".encode())
-    if VARIABLE in os.environ:
+    if os.environ.get(VARIABLE) == url:
         atexit.register(_drop, url, name)
     return in_schema(url, name)
 

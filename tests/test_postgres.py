@@ -27,14 +27,6 @@ def url() -> str:
     return empty()
 
 
-@pytest.fixture
-def losing(monkeypatch: pytest.MonkeyPatch) -> type[Losing]:
-    """Connections that lose their server when they are told to."""
-    monkeypatch.setattr(_pg_pool, "TrioConnection", Losing)
-    Losing.lose, Losing.lost = "", 0
-    return Losing
-
-
 async def session(store: PostgresStore, id: str = "s") -> State:
     """A session in the store."""
     state = State(id, "Clerk")
@@ -258,7 +250,7 @@ async def test_a_commit_of_unknown_end_is_settled_by_the_next(
         state, _ = await session(store), await session(store, "t")
         monkeypatch.setattr(_pg_pool, "PATIENCE", 0.0)
         losing.lose = moment
-        with pytest.raises(StoreError, match="whether the last commit was kept is not known"):
+        with pytest.raises(StoreError, match="whether what was asked was kept is not known"):
             await store.commit(state, Commit(append=(user("go"),), mail=(mail("hello", to="t"),)))
         assert state.items == []
         if moment == "after":

@@ -16,24 +16,24 @@ import pytest
 import trio
 from attrs import evolve
 from durable import Clerk, Effects, outcomes, played, said, system_on, until
-from postgres_server import Server, in_schema
-from postgres_stores import opened, rows
+from postgres_server import Server, empty, in_schema
+from postgres_stores import Losing, opened, rows
 from sqlite_files import mail
 from transcripts import says, user
 
 from actors import Status, StoreError
 from actors._limits import SESSION_DEFAULTS
 from actors.agent._record import Commit, State
+from actors.events import ToolFinished
 from actors.models import call, say, slow
 from actors.store import _pg_pool
 from supervision import SessionRef, System
 
 
 @pytest.fixture
-def url(server: Server, request: pytest.FixtureRequest) -> str:
+def url(server: Server) -> str:
     """A schema of its own there."""
-    rows(server.url(), f"CREATE SCHEMA {request.node.name}")
-    return in_schema(server.url(), request.node.name)
+    return empty(server.url())
 
 
 @pytest.fixture(autouse=True)
@@ -136,6 +136,21 @@ async def test_a_server_that_crashes_again_and_again(server: Server, url: str, m
         assert sorted(seqs) == list(range(1, len(seqs) + 1)) == [each.seq for each in store.mailbox("s").unread(0)]
         assert rows(url, "SELECT count(*), max(seq) FROM mail") == [(len(seqs), len(seqs))]
         assert rows(url, "SELECT count(*) FROM items") == [(2 * state.version,)] == [(len(state.items),)]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_the_end_of_a_call_whose_reply_is_lost_is_shown_once(
+    url: str, losing: type[Losing], monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The server was away for too long to tell: whatever became of it, the call is over, and everybody hears of it once."""
+    monkeypatch.setattr(_pg_pool, "PATIENCE", 0.0)
+    ends: list[str] = []
+    async with at_work(url) as (system, session, effects):
+        system.listen(lambda event: ends.append(str(event.call)) if isinstance(event, ToolFinished) else None)
+        losing.lose = moment
+        effects.ends.set()
+        await goes_on(session, effects)
+    assert (losing.lost, ends) == (1, ["call_1"])
 
 
 # ------------------------------------------------------------------ full

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import trio
 
 from actors import events
-from actors._errors import LeaseLost, StoreError
+from actors._errors import LeaseLost, StoreError, VersionConflict
 from actors._life import Life
 from actors._outcome import Outcome
 from actors._waiters import OneByOne
@@ -169,19 +169,27 @@ class Calls:
         self._show(events.ToolFinished, call=call, tool=row.tool, outcome=outcome)
 
     async def _kept(self, call: str, outcome: Outcome) -> CallRecord | None:
-        """Commit the end of a call; None if it had one. What it did is not lost because the disk is full: that is tried again."""
+        """Commit the end of a call; None if it had one. What it did is not lost because the disk is full: that is tried again.
+
+        A try that failed may turn out to have been kept: then the end is this one.
+        """
+        tried = False
         while True:
             try:
                 async with self.ending:
                     row = self._state.live.get(call)
+                    if row is None and tried and self._state.calls[call].outcome == outcome:
+                        return self._state.calls[call]
                     if row is not None:
-                        row = ended(row, outcome)
+                        row, tried = ended(row, outcome), True
                         commit = Commit(calls=(row,), mail=(finished(self._state, row),), loop=False)
                         await self._store.commit(self._state, commit)
                     return row
             except LeaseLost as error:
                 self._home.lost(error)
                 return None
+            except VersionConflict:
+                continue  # an earlier commit was kept after all, perhaps this one
             except StoreError as error:
                 log.error("the end of %s could not be kept yet: %s", call, error, extra={"address": self._state.id})  # noqa: TRY400
             await trio.sleep(AGAIN)

@@ -30,6 +30,7 @@ SIZE = 8  # connections, one for each transaction in progress
 PATIENCE = 10.0  # seconds for which a server may be away before a caller hears of it
 FIRST, MOST = 0.05, 2.0  # seconds between two tries
 ANSWER = 10.0  # seconds for a COMMIT to be answered; then its connection counts as lost
+UNKNOWN = "whether what was asked was kept is not known: mail that is sent again under its id is kept once"
 
 
 class UnknownEnd(StoreError):
@@ -104,7 +105,7 @@ class Pool:
                 if not passing(error) or trio.current_time() + wait > until:
                     if not unsure:
                         raise trouble(self.place, error) from None
-                    raise UnknownEnd(f"{trouble(self.place, error)}; whether the last commit was kept is not known") from None
+                    raise UnknownEnd(str(trouble(self.place, error, UNKNOWN))) from None
             await trio.sleep(wait)
             wait = min(2 * wait, MOST)
 

@@ -37,13 +37,13 @@ def place_of(url: str) -> str:
     return f"{database!r} on {host or 'this machine'}{f':{port}' if port else ''}"
 
 
-def trouble(place: str, error: psycopg.Error) -> StoreError:
-    """The error as a person should read it."""
+def trouble(place: str, error: psycopg.Error, kept: str = "nothing was kept of what was asked") -> StoreError:
+    """The error as a person should read it. `kept`: what became of what was asked."""
     state = _state(error)
     told = next((text for code, text in _WHAT.items() if state.startswith(code)), None)
     if told is None:
         told = GONE if lost(error) else "failed"
-    return StoreError(f"the store {place} {told} (nothing was kept of what was asked; PostgreSQL says: {_said(error)})")
+    return StoreError(f"the store {place} {told} ({kept}; PostgreSQL says: {_said(error)})")
 
 
 def _state(error: psycopg.Error) -> str:
