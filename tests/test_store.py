@@ -18,6 +18,7 @@ from actors import (
     FromToolCall,
     FromUser,
     IdConflict,
+    LeaseLost,
     MailboxFull,
     Outcome,
     Pause,
@@ -325,6 +326,16 @@ async def test_of_a_session_that_is_deleted_a_tombstone_stays(store: Store) -> N
     assert tombstone.status is Status.STOPPED
     assert list(await store.unfinished({"Worker"})) == []
     assert await store.load("s") is None
+    with pytest.raises(LeaseLost, match="nothing was kept"):
+        await store.commit(state, Commit(append=(says("late"),)))
+
+
+async def test_a_copy_of_a_session_commits_nothing(store: Store) -> None:
+    """The one object that the store handed out is the session."""
+    state = await kept(store)
+    with pytest.raises(LeaseLost, match="nothing was kept"):
+        await store.commit(evolve(state, items=[]), Commit(append=(user("go"),)))
+    assert (state.items, state.version) == ([], 0)
 
 
 async def test_old_mail_that_no_transcript_tells_is_forgotten(store: Store) -> None:

@@ -98,19 +98,6 @@ async def test_a_store_that_is_closed_says_so(path: str) -> None:
         await store.send(mail("hello"))
 
 
-def test_an_older_schema_is_brought_forward(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Step by step, in one transaction; a step that fails leaves the file as it was."""
-    trio.run(_made, path)
-    monkeypatch.setattr("actors.store._schema.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE more (a); CREATE TABLE broken ("))
-    with pytest.raises(StoreError):
-        trio.run(_made, path)
-    monkeypatch.setattr("actors.store._schema.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE more (a)"))
-    trio.run(_made, path)
-    with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS) + 1,)
-        assert db.execute("SELECT count(*) FROM more").fetchone() == (0,)
-
-
 # ------------------------------------------------------------------ trouble while it is in use
 async def works_again(store: SQLiteStore, state: State) -> None:
     """Nothing is half-kept, and work goes on."""

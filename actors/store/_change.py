@@ -11,13 +11,21 @@ from ._rows import Held, after, dump, write_call, write_facts, write_item, write
 from ._tables import Change
 
 CURSORS = ("mail_cursor", "control_cursor", "floor", "stop")
+FACTS = (
+    "append",
+    "amend",
+    "handled_cursor",
+    "stop",
+    "fetched",
+    "refused",
+)  # that stand in the session's own row, beside `PLAIN`
 
 
 def changed(state: State, key: int, commit: Commit, held: Held) -> Change:
     """What this commit is in rows. `held`: whether an envelope has a row in the session's mailbox."""
     ahead = after(state, commit)
     ends = {row.id: row.outcome for row in commit.calls}
-    own = commit.loop or any(getattr(commit, name) is not None for name in PLAIN)
+    facts = any(getattr(commit, name) is not None for name in PLAIN) or any(getattr(commit, name) for name in FACTS)
     return Change(
         session=state.id,
         key=key,
@@ -32,7 +40,7 @@ def changed(state: State, key: int, commit: Commit, held: Held) -> Change:
         ],
         status=ahead.status.value,
         limits=None if commit.limits is None else write_limits(commit.limits),
-        facts=write_facts(ahead) if own else None,
+        facts=write_facts(ahead) if commit.loop or facts else None,
         timers=[(row.id, row.due.timestamp(), dump(row)) for row in commit.timers],
         timers_gone=commit.timers_gone,
         cursors=(ahead.mail_cursor, ahead.control_cursor, ahead.floor)

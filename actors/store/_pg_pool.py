@@ -99,6 +99,8 @@ class Pool:
                 raise StoreError(f"the store {self.place} is closed; use it inside the block of its system")
             try:
                 return await self._once(work, then, kept, unsure)
+            except UnicodeEncodeError as error:  # half a character: it was never sent
+                raise trouble(self.place, psycopg.DataError(str(error))) from None
             except psycopg.Error as error:
                 if lost(error):
                     self._forget()

@@ -217,7 +217,10 @@ def write_call(row: CallRecord, key: str, *, told: bool) -> tuple[str, str, str,
         facts["idempotency_key"] = row.idempotency_key
     arguments = None if told else _text(_write_arguments(row.arguments))
     outcome = None if row.outcome is None else _text(_write_outcome(row.outcome))
-    return row.id, row.tool, row.status, arguments, outcome, _text(facts)
+    tool = row.tool.replace(
+        "\0", "\N{REPLACEMENT CHARACTER}"
+    )  # not every store has room for that; a model may name a tool as it likes
+    return row.id, tool, row.status, arguments, outcome, _text(facts)
 
 
 def read_call(

@@ -3,12 +3,15 @@
 A number of two halves keys what belongs to a session, `session << 32 | place`: one B-tree per table, in the order in which
 it is read, with no index beside it.
 
-    sessions    one row each: who it is, where it stands, its epoch and version, the id of its last commit, who holds its lease
+    sessions    one row each: who it is, where it stands, its epoch and version, who holds its lease
     mailboxes   its mailbox: the last seq, the cursors that bound it, the newest seq that may wake it
     mail        what was accepted; never changed
     items       its transcript; an amendment is a row of its own, so nothing is rewritten
     calls       its ledger
     timers      those that have not fired
+
+No id of the last commit is kept, as a store behind a network needs it: whoever commits here sees the end of its COMMIT, or ends with it,
+and what it did is then found as a whole or not at all.
 
 A file says what it is (`application_id`) and of which schema (`user_version`). An older one is brought forward when it is
 opened, step by step, each step one transaction; a newer one is refused, and so is a file of somebody else.
@@ -35,7 +38,6 @@ CREATE TABLE sessions (
     status TEXT NOT NULL,
     version INTEGER NOT NULL DEFAULT 0,
     epoch INTEGER NOT NULL DEFAULT 0,
-    commit_id BLOB,
     holder TEXT,
     held_until REAL NOT NULL DEFAULT 0,
     limits TEXT NOT NULL,

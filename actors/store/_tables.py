@@ -195,7 +195,7 @@ class Change:
     key: int
     epoch: int
     version: int | None  # that it compares, and raises
-    commit_id: bytes
+    commit_id: bytes  # for a store whose reply to a commit can be lost
     items: Sequence[str]
     calls: Sequence[tuple[Any, ...]]
     letters: Sequence[Letter]
@@ -258,8 +258,8 @@ def _next_item(db: sqlite3.Connection, key: int) -> int:
 def _update(db: sqlite3.Connection, change: Change) -> None:
     if change.facts is not None:
         db.execute(
-            "UPDATE sessions SET status = ?, version = version + ?, facts = ?, commit_id = ?, limits = coalesce(?, limits) WHERE key = ?",
-            (change.status, change.version is not None, change.facts, change.commit_id, change.limits, change.key),
+            "UPDATE sessions SET status = ?, version = version + ?, facts = ?, limits = coalesce(?, limits) WHERE key = ?",
+            (change.status, change.version is not None, change.facts, change.limits, change.key),
         )
     if change.cursors is not None:
         db.execute(

@@ -220,11 +220,10 @@ class Writer:
         if isinstance(done, outcome.Value):
             job.value = done.value
         else:
-            job.error = done.error
-            if isinstance(done.error, sqlite3.Error):
-                if lonely or not db.in_transaction:
-                    raise done.error
-                job.error = trouble(self._path, done.error)
+            failed = isinstance(done.error, sqlite3.Error)
+            if failed and (lonely or not db.in_transaction):
+                raise done.error
+            job.error = trouble(self._path, done.error) if failed else done.error
             if not lonely:
                 db.execute("ROLLBACK TO job")
         if not lonely:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import trio
 
 from actors._envelope import Envelope, Receipt
-from actors._errors import RecipientStopped, StoreError, UnknownRecipient
+from actors._errors import LeaseLost, RecipientStopped, StoreError, UnknownRecipient
 from actors._exit import Status, Stopped
 from actors._mailbox import ALWAYS_ACCEPTED, Mailbox
 from actors.agent._record import Commit, Draft, State
@@ -82,6 +82,8 @@ class MemoryStore:
 
     async def commit(self, state: State, commit: Commit) -> None:
         """Apply the commit; what can be refused first, then what cannot."""
+        if self._states.get(state.id) is not state:
+            raise LeaseLost(f"session {state.id} is not in the store any more; nothing was kept")
         box = self.mailbox(state.id)
         if max(commit.mail_cursor or 0, commit.control_cursor or 0) > box.last:
             raise ValueError(f"{state.id} has mail up to seq {box.last}; this commit's cursors lie behind that")
