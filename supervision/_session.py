@@ -106,7 +106,7 @@ def _for_servers(config: Config) -> float:
 class SessionPlace(Place):
     """The place of a session: mail goes through its rules, its life is the loop, its children are its calls."""
 
-    __slots__ = ("backoff", "by_itself", "config", "final", "joining", "leaving", "session", "shut", "state")
+    __slots__ = ("backoff", "by_itself", "config", "emit", "final", "joining", "leaving", "session", "shut", "state")
 
     kind = "session"
     direct = False
@@ -133,6 +133,7 @@ class SessionPlace(Place):
         self.mailbox.on_accept = self._accepted
         self.limits = config.limits
         self.mailbox.closed = False  # an earlier activation's end closed it
+        self.emit = runtime.hub.emit
         self.session = Session(config, state, store, self)
         self.leaving = False  # memory, that is: nothing ends
         self.shut = False  # it leaves although it does not rest: what runs ends, and goes on wherever it is opened next
@@ -327,10 +328,6 @@ class SessionPlace(Place):
             self.runtime.waking.woken(self.address)
 
     # -------------------------------------------------------------- the session's home
-    def emit(self, kind: Callable[..., Any], /, **facts: Any) -> None:
-        """Show an event."""
-        self.runtime.hub.emit(kind, **facts)
-
     def start_call(self, call: str, run: Callable[[Life], Awaitable[None]], hops: int) -> None:
         """Start a call as a child."""
         place = CallPlace(self, call, run, hops)

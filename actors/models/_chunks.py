@@ -23,6 +23,7 @@ from attrs import define, field
 
 from ._blocks import Block, Completion, ModelEvent, Text, TextDelta, Thinking, ThinkingDelta, ToolCall, Usage, json_object
 from ._chat import estimated_tokens
+from ._sdk import text_in
 
 _STOPS: dict[str, Literal["end", "calls", "length", "refused"]] = {"length": "length", "content_filter": "refused"}
 
@@ -96,11 +97,11 @@ class Accumulator:
         delta = getattr(choice, "delta", None)
         events: list[ModelEvent] = []
         thought, said = _parted(getattr(delta, "content", None))
-        thinking = _text(delta, "reasoning_content") or _text(delta, "reasoning") or thought
+        thinking = text_in(delta, "reasoning_content") or text_in(delta, "reasoning") or thought
         if thinking:
             self._words(Thinking).append(thinking)
             events.append(ThinkingDelta(thinking))
-        refusal = _text(delta, "refusal")
+        refusal = text_in(delta, "refusal")
         self._refused = self._refused or bool(refusal)
         text = said + refusal
         if text:
@@ -118,8 +119,8 @@ class Accumulator:
         return last.pieces
 
     def _call(self, delta: Any) -> None:
-        index, id, function = getattr(delta, "index", None), _text(delta, "id"), getattr(delta, "function", None)
-        name, arguments = _text(function, "name"), _text(function, "arguments")
+        index, id, function = getattr(delta, "index", None), text_in(delta, "id"), getattr(delta, "function", None)
+        name, arguments = text_in(function, "name"), text_in(function, "arguments")
         whole = getattr(function, "arguments", None)
         if isinstance(whole, dict):  # a server that does not write JSON into JSON
             arguments = msgspec.json.encode(whole).decode()
@@ -164,11 +165,6 @@ def _parted(content: Any) -> tuple[str, str]:
         else:
             said += str(facts.get("text") or "")
     return thought, said
-
-
-def _text(source: Any, name: str) -> str:
-    value = getattr(source, name, None)
-    return value if isinstance(value, str) else ""
 
 
 def _count(usage: Any, name: str) -> int:

@@ -21,6 +21,7 @@ from attrs import define, field
 
 from ._blocks import Block, Completion, ModelEvent, Text, TextDelta, Thinking, ThinkingDelta, ToolCall, Usage
 from ._chat import estimated_tokens
+from ._sdk import text_in
 
 _STOPS: dict[str, Literal["end", "calls", "length", "refused"]] = {
     "tool_use": "calls",
@@ -49,9 +50,9 @@ class _Block:
         if self.kind == "thinking":
             return [Thinking(self.text, {"signature": self.signature})]
         if self.kind == "redacted_thinking":
-            return [Thinking("", {"redacted": _text(self.begun, "data")})]
+            return [Thinking("", {"redacted": text_in(self.begun, "data")})]
         if self.kind == "tool_use":
-            return [ToolCall.from_text(_text(self.begun, "name") or "unnamed", self.text, _text(self.begun, "id") or None)]
+            return [ToolCall.from_text(text_in(self.begun, "name") or "unnamed", self.text, text_in(self.begun, "id") or None)]
         return []
 
 
@@ -89,21 +90,21 @@ class Accumulator:
         return Completion(blocks, self._usage(estimate), _STOPS.get(self._stop or "", "calls" if called else "end"))
 
     def _begin(self, index: int, block: Any) -> list[ModelEvent]:
-        arriving = self._blocks[index] = _Block(_text(block, "type"), block)
+        arriving = self._blocks[index] = _Block(text_in(block, "type"), block)
         whole = getattr(block, "input", None)
         if isinstance(whole, dict) and whole:  # a server that sends the arguments with the beginning
             arriving.pieces.append(msgspec.json.encode(whole).decode())
-        return self._words(arriving, _text(block, arriving.kind))
+        return self._words(arriving, text_in(block, arriving.kind))
 
     def _fill(self, index: int, delta: Any) -> list[ModelEvent]:
         arriving = self._blocks.get(index)
         if arriving is None:
             return []
-        arriving.signature += _text(delta, "signature")
+        arriving.signature += text_in(delta, "signature")
         if arriving.kind == "tool_use":
-            arriving.pieces.append(_text(delta, "partial_json"))
+            arriving.pieces.append(text_in(delta, "partial_json"))
             return []
-        return self._words(arriving, _text(delta, arriving.kind))
+        return self._words(arriving, text_in(delta, arriving.kind))
 
     def _words(self, arriving: _Block, text: str) -> list[ModelEvent]:
         if not text or arriving.kind not in {"text", "thinking"}:
@@ -126,8 +127,3 @@ class Accumulator:
             return Usage(1, read, counts.get("output_tokens", said), estimated=True)
         output = counts.pop("output_tokens")
         return Usage(1, sum(counts.values()), output, cached_tokens=counts.get("cache_read_input_tokens", 0))
-
-
-def _text(source: Any, name: str) -> str:
-    value = getattr(source, name, None)
-    return value if isinstance(value, str) else ""

@@ -141,25 +141,23 @@ class Events:
         return self
 
     async def __anext__(self) -> ModelEvent:
-        while not self.ready:
-            if self.over:
-                raise StopAsyncIteration
-            await self._read()
+        while not self.ready and not self.over:
+            try:
+                self.ready.extend(self.answer.feed(await anext(self.chunks)))
+            except StopAsyncIteration:
+                self._end()
+            except self.server.errors as error:
+                self._end(error)
+        if not self.ready:
+            raise StopAsyncIteration
         return self.ready.popleft()
 
-    async def _read(self) -> None:
-        try:
-            self.ready.extend(self.answer.feed(await anext(self.chunks)))
-        except StopAsyncIteration:
-            self.over = True
-        except self.server.errors as error:
-            self.over = True
-            if not self.answer.finished:
-                raise worded(self.model, error) from error
-        if self.over and not self.answer.finished:
-            raise ModelError(model=self.model, reason="the stream ended before the answer did", retryable=True)
-        if self.over:
-            self.ready.append(self.answer.completion(self.estimate))
+    def _end(self, error: Exception | None = None) -> None:
+        self.over = True
+        if not self.answer.finished:
+            cut = ModelError(model=self.model, reason="the stream ended before the answer did", retryable=True)
+            raise (cut if error is None else worded(self.model, error)) from error
+        self.ready.append(self.answer.completion(self.estimate))
 
 
 def named_and_extra(options: Mapping[str, Any], known: frozenset[str]) -> Body:

@@ -19,6 +19,19 @@ def load(module: str, *, extra: str, wanted_by: str) -> ModuleType:
         raise ModelUnusable(str(error), model=wanted_by) from error.__cause__
 
 
+def text_in(source: Any, name: str) -> str:
+    """A text that what an SDK has read may hold beside what it always holds; `""` if it does not.
+
+    Asking a pydantic model for what it does not have costs more than all else that is done with a chunk, so the place where it
+    would be is looked at instead.
+    """
+    facts = getattr(source, "__dict__", None)
+    value = getattr(source, name, None) if facts is None else facts.get(name)
+    if value is None and (more := getattr(source, "__pydantic_extra__", None)):
+        value = more.get(name)
+    return value if isinstance(value, str) else ""
+
+
 def errors_of(base: type[Exception], client: Any, extra: str, model: str) -> tuple[type[Exception], ...]:
     """What an SDK raises when there will be no answer.
 
