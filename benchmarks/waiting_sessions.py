@@ -1,7 +1,9 @@
 """Do ten thousand sessions that all wait for their models get their answers when these are there?
 
-Each asks a model that takes four seconds, again and again; the ideal is one answer in four seconds each. What is measured is
-wall time: microseconds of the process for each answer, all sessions together. The twin is trio alone: as many tasks that sleep.
+Each asks a model that takes four seconds, again and again; the ideal is one answer in four seconds each: 2,500 a second, so that
+all that the process does for one may take 400 microseconds. Completions begin spread over four seconds, as people come. What is
+measured is wall time: microseconds of the process for each answer, all sessions together. The twin is trio alone: as many tasks
+that sleep. The collector is set as a server sets it, for both.
 """
 
 import sys
@@ -16,7 +18,7 @@ from actors.models import Completion, Request, Text, Usage
 from supervision import open_system
 
 from ._cli import main
-from ._measure import Measured
+from ._measure import Measured, serving
 from ._scenario import OURS, AtLeast, Contestant, Scenario
 
 SECONDS = 4.0  # of a completion
@@ -58,11 +60,12 @@ async def ours(n: int) -> Measured:
                 answer = await refs[place].ask("Go on.")
                 done += answer == "done"
 
-        since = time.perf_counter()
-        async with trio.open_nursery() as nursery:
-            for place in range(len(refs)):
-                nursery.start_soon(talk, place)
-        took = time.perf_counter() - since
+        with serving():
+            since = time.perf_counter()
+            async with trio.open_nursery() as nursery:
+                for place in range(len(refs)):
+                    nursery.start_soon(talk, place)
+            took = time.perf_counter() - since
     return Measured(done, {"": took / n * 1e6})
 
 
@@ -77,11 +80,13 @@ async def sleeps(n: int) -> Measured:
             await trio.sleep(seconds)
             done += 1
 
-    since = time.perf_counter()
-    async with trio.open_nursery() as nursery:
-        for place in range(count):
-            nursery.start_soon(talk, place)
-    return Measured(done, {"": (time.perf_counter() - since) / n * 1e6})
+    with serving():
+        since = time.perf_counter()
+        async with trio.open_nursery() as nursery:
+            for place in range(count):
+                nursery.start_soon(talk, place)
+        took = time.perf_counter() - since
+    return Measured(done, {"": took / n * 1e6})
 
 
 SLEEPS = Contestant("sleeps", "bare trio sleeps")
