@@ -204,7 +204,13 @@ class Control:
 
 
 SessionBody = UserMessage | AgentMessage | ToolCallFinished | ContinuationResult | WatchedEvent | TimerFired | Control
+ENDS = frozenset({"answer", "failed", "stopped"})  # kinds of watched events that tell how a run ended
 RUNTIME_BODIES = (ToolCallFinished, ContinuationResult, WatchedEvent, TimerFired, Control)  # no sender makes these
+
+
+def tells_an_end(body: object) -> bool:
+    """Whether this tells how another session's run ended: such mail is accepted however much is unread."""
+    return isinstance(body, WatchedEvent) and body.kind in ENDS
 
 
 # ------------------------------------------------------------------ the two hot records

@@ -20,7 +20,7 @@ A resend therefore succeeds while the box is full and after its mail was trimmed
 
 *Room.* Unread is what the bound counts: conversational envelopes past the mail cursor plus control past its own.
 Always accepted, still counted: control (past the bound an equal unread one serves for it), finished calls, answered
-continuations, the end of a watched actor. A person's interrupts have 16 places of their own past the bound.
+continuations, the end of a watched actor or of another session's run. A person's interrupts have 16 places of their own past the bound.
 Whoever waits for room waits inside the box, in order of arrival, and is accepted by the very `advance` that makes
 room: a later sender cannot slip in between.
 
@@ -51,8 +51,10 @@ from ._envelope import (
     Receipt,
     Sender,
     ToolCallFinished,
+    WatchedEvent,
     clock,
     mint,
+    tells_an_end,
 )
 from ._errors import MailboxFull, TooManyHops
 from ._exit import Ended
@@ -60,6 +62,7 @@ from ._waiters import Pending, Waiter, wait
 from ._window import Window
 
 ALWAYS_ACCEPTED = (ToolCallFinished, ContinuationResult, Ended)
+FROM_AFAR = (*ALWAYS_ACCEPTED, WatchedEvent)  # accepted however far it came; it then wakes nobody
 PERSONS_INTERRUPTS = 16
 MAX_HOPS = 16
 WINDOW = 4  # times the capacity
@@ -192,7 +195,7 @@ class Mailbox:
             return known
         if permit is not None:
             priority = permit(priority)
-        if self.max_hops is not None and hops > self.max_hops and not isinstance(body, ALWAYS_ACCEPTED):
+        if self.max_hops is not None and hops > self.max_hops and not isinstance(body, FROM_AFAR):
             self._refused += 1
             raise TooManyHops(address=self.address, hops=hops, max_hops=self.max_hops)
         if self._full():
@@ -212,7 +215,7 @@ class Mailbox:
                     self._duplicates += 1
                     return Receipt(envelope.key, envelope.seq, True, envelope.priority)
             return None
-        if isinstance(body, ALWAYS_ACCEPTED):
+        if isinstance(body, ALWAYS_ACCEPTED) or tells_an_end(body):
             return None
         if priority is INTERRUPT and isinstance(sender, FromUser):
             self._own = [seq for seq in self._own if seq > self.cursor and seq not in (self._ahead or ())]

@@ -51,6 +51,7 @@ from actors.store._api import Store
 from ._call import CallPlace
 from ._owner import PATIENCE, OwnerPlace
 from ._place import Place
+from ._reach import out_of_reach
 from ._session_ref import SessionRef
 from ._spec import Backoff, ChildSpec, check_name
 from ._words import as_words
@@ -381,6 +382,10 @@ class SessionPlace(Place):
     def attached(self, calls: Collection[str]) -> None:
         """The calls that the session waits for now."""
         self.runtime.waits.hold(self.address, [f"{self.address}/{call}" for call in calls])
+
+    async def out_of_reach(self, session: str) -> str | None:
+        """Why a model of this session may not reach for that one; None if it may."""
+        return await out_of_reach(self, self.state, session)
 
     def is_child(self, session: str) -> bool:
         """Whether that session was opened by this one."""

@@ -88,6 +88,7 @@ actors.events               what happens, as it happens
 actors.agent                sessions
 actors.agent._record        what is kept of a session, and what a commit changes
 actors.agent._refused       what a provider would not read
+actors.agent._news          what a commit tells other sessions
 actors.store                where sessions are kept
 actors.store._api           what a store is
 actors.store.memory         in this process, gone with it
@@ -97,6 +98,7 @@ actors.store._admit         what becomes of mail, decided from rows
 actors.store._post          mail accepted into rows
 actors.store._holder        who holds a session
 actors.store._schema        the tables, and files that have them
+actors.store._watches       who watches whom
 actors.store._tables        what is done to the tables
 actors.store._retention     what may be forgotten
 actors.store._checkup       how a file stands
@@ -109,6 +111,7 @@ actors.store._pg_trouble    what PostgreSQL could not do, in words
 actors.store._pg_pool       transactions that outlive the loss of a server
 actors.store._pg_schema     its tables
 actors.store._pg_post       mail accepted into its rows
+actors.store._pg_watches    who watches whom, there
 actors.store._pg_tables     what is done to its tables
 actors.store._pg_look        a database, from outside its sessions
 actors.store._pg_watch      leases, wake-ups, and what nobody holds
@@ -179,6 +182,7 @@ supervision._words          what may be said to a session
 supervision._spending       what subtrees spend on models
 supervision._elsewhere      an answer that another process gives
 supervision._session_ref    what a conversation needs of a ref
+supervision._reach          whom a model may reach for
 supervision._session        the place of a session
 supervision._router         who is where, who was, who was meant
 supervision._watch          who hears of whose ends

@@ -32,7 +32,7 @@ from actors import (
     VersionConflict,
 )
 from actors._limits import SESSION_DEFAULTS
-from actors.agent._record import Commit, Draft, State, TimerRow
+from actors.agent._record import Commit, Draft, State, TimerRow, WatchRow
 from actors.agent._settle import ended
 from actors.models._blocks import Usage
 from actors.models._items import Placeholder, Result
@@ -68,7 +68,12 @@ async def busy_state(store: Store) -> State:
     results = ResultsItem([Result("call_1", "look", SEEN), Result("call_2", "look", Placeholder("running", "mail"))])
     await store.commit(state, Commit(append=(results,), fetched=("call_2",), failure="why"))
     await store.commit(state, Commit(stop=stop, control_cursor=3, handled_cursor=2, paused_at=1, refused={"#1": "[not shown]"}))
-    await store.commit(state, Commit(timers=(TimerRow("t1", box.unread(0)[0].sent_at, "tea", "is ready", 1),), loop=False))
+    at, words = box.unread(0)[0].sent_at, msgspec.structs.replace(first, sender=FromSession("parent"))
+    kept = Commit(
+        timers=(TimerRow("t1", at, "tea", "is ready", 1),), watches=(WatchRow("w1", "s", at, ("status",)),), loop=False
+    )
+    await store.commit(state, kept)
+    await store.commit(state, Commit(append=(UserItem([words]),)))
     blank = State("", "")
     same = [each.name for each in fields(State) if getattr(state, each.name) == getattr(blank, each.name)]
     assert same in ([], ["epoch"])  # that is the store's own

@@ -62,6 +62,7 @@ def test_the_system_tools_of_this_version() -> None:
     """Those of calls; mail between agents comes with its own."""
     assert list(TOOLBOX) == [
         "wait", "get_tool_call_status", "list_running_tool_calls", "cancel_tool_call", "set_timer", "cancel_timer",
+        "watch_session", "unwatch_session",
     ]  # fmt: skip
     assert TOOLBOX["wait"].schema.parameters["properties"]["timeout_seconds"]["default"] == 30
     assert TOOLBOX["get_tool_call_status"].schema.parameters["properties"]["timeout_seconds"]["default"] == 5

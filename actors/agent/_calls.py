@@ -92,6 +92,10 @@ class Home(Protocol):
         """Why those above the session allow no further request; None if they do."""
         ...
 
+    async def out_of_reach(self, session: str) -> str | None:
+        """Why a model of this session may not reach for that one; None if it may."""
+        ...
+
     def attached(self, calls: Collection[str]) -> None:
         """Note which calls the session waits for now."""
         ...

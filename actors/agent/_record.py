@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 from attrs import define, field, frozen
 
-from actors._envelope import Envelope, Priority, Sender, ToolCallFinished
+from actors._envelope import Envelope, FromSession, FromToolCall, Priority, Sender, ToolCallFinished
 from actors._exit import Status
 from actors._limits import SESSION_DEFAULTS, Limits
 from actors._outcome import Outcome, OutcomeStatus
@@ -58,6 +58,17 @@ class TimerRow:
     label: str
     text: str
     hops: int = 0
+
+
+@frozen
+class WatchRow:
+    """A watch of another session: what of it is told, and until when (UTC). Of tools only those that `tool`, a pattern, fits."""
+
+    id: str
+    session: str
+    until: datetime
+    events: tuple[str, ...]
+    tool: str | None = None
 
 
 @frozen
@@ -116,6 +127,8 @@ class Commit:
     refused: Mapping[str, str] = EMPTY  # what a provider refused to read, each with the note that is shown in its place
     timers: tuple[TimerRow, ...] = ()
     timers_gone: tuple[str, ...] = ()
+    watches: tuple[WatchRow, ...] = ()
+    watches_gone: tuple[str, ...] = ()
     limits: Limits | None = None
     options: str | None = None
     loop: bool = True
@@ -157,11 +170,15 @@ class State:
     failure: str = ""
     spent: Usage = UNSPENT  # by the run in progress, or the last one
     timers: dict[str, TimerRow] = field(factory=dict)
+    watches: dict[str, WatchRow] = field(factory=dict)
+    heard: bool = False  # it has read mail of its parent, which is to be told how the run ends
     refused: dict[str, str] = field(factory=dict)
     options: str = ""  # that it was opened with, as far as they have JSON (`_kept.py`)
 
     def apply(self, commit: Commit) -> None:
         """Take a commit over. Only a store calls it, once the commit is kept."""
+        if self.parent is not None:
+            self.heard = self._hears(commit)
         self._grow(commit)
         for row in commit.calls:
             self.calls[row.id] = row
@@ -171,10 +188,11 @@ class State:
                 self.live[row.id] = row
         self.fetched.update(commit.fetched)
         self.refused.update(commit.refused)
-        for timer in commit.timers:
-            self.timers[timer.id] = timer
-        for gone in commit.timers_gone:
+        self.timers.update((timer.id, timer) for timer in commit.timers)
+        self.watches.update((watch.id, watch) for watch in commit.watches)
+        for gone in (*commit.timers_gone, *commit.watches_gone):
             self.timers.pop(gone, None)
+            self.watches.pop(gone, None)
         for name, value in zip(PLAIN, _plain_of(commit), strict=True):
             if value is not None:
                 setattr(self, name, value)
@@ -205,6 +223,21 @@ class State:
             elif isinstance(item, UserItem):
                 self._told(item)
 
+    def _hears(self, commit: Commit) -> bool:
+        """Whether its parent is to be told how this run ends, once the commit is kept."""
+        told = [*(item.mail for item in (*commit.append, commit.amend) if isinstance(item, UserItem))]
+        told += [
+            each.mail.mail for item in commit.append if isinstance(item, ResultsItem) for each in item.results if each.mail
+        ]
+        if any(_from(envelope.sender) == self.parent for mail in told for envelope in mail):
+            return True
+        return self.heard and not self.ended_by(commit)
+
+    def ended_by(self, commit: Commit) -> bool:
+        """Whether this commit ends its run, other than by a failure, which may be tried again."""
+        at_work = self.status in {Status.RUNNING, Status.WAITING}
+        return commit.stop is not None or (at_work and commit.status in {Status.IDLE, Status.STOPPED})
+
     def _told(self, item: UserItem) -> None:
         """What this item told need not be remembered any more."""
         for envelope in item.mail:
@@ -232,3 +265,7 @@ class State:
         """The words of the newest final answer."""
         answers = (item for item in reversed(self.items) if isinstance(item, AssistantItem) and not item.calls)
         return next((item.text for item in answers), None)
+
+
+def _from(sender: Sender) -> str | None:
+    return sender.session if isinstance(sender, (FromSession, FromToolCall)) else None

@@ -237,12 +237,11 @@ class Session:
 
         One whose task has ended meanwhile keeps the outcome that it has.
         """
-        timers = tuple(row for row, _ in effects.timers)
         async with self.calls.ending:
             outcomes = {call: outcome for call, outcome in outcomes.items() if call in self.state.live}
             rows = tuple(ended(self.state.calls[call], outcome) for call, outcome in outcomes.items())
             fetched = tuple(call for row in rows for call in shown_by(row) if call in self.state.placeholders)
-            await self._commit(Commit(calls=rows, fetched=fetched, timers=timers, timers_gone=tuple(effects.timers_gone)))
+            await self._commit(effects.commit(rows, fetched))
         self.timers.disarm(*effects.timers_gone)
         for row, seconds in effects.timers:
             self.timers.arm(row, seconds)
@@ -266,7 +265,9 @@ class Session:
             await self._served(row)
 
     async def _served(self, row: CallRecord) -> None:
-        done = unparsable(self.turn.asked[row.id]) or TOOLBOX[row.tool].call(self._desk(row.id), row.arguments)
+        done = unparsable(self.turn.asked[row.id]) or await TOOLBOX[row.tool].serve(
+            self._desk(row.id), row.arguments, self.home
+        )
         if isinstance(done, WaitFor):
             self.turn.waiting(row.id, done, now_beginning())
             return

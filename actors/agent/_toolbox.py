@@ -6,9 +6,9 @@ nothing can be waited for, or cancelled, there.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from datetime import datetime
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
 
 import trio
 from attrs import define, field, frozen
@@ -17,7 +17,8 @@ from actors._outcome import Outcome
 from actors.models._api import ToolSchema
 
 from ._actions import OpenCall
-from ._record import CallRecord, State, TimerRow
+from ._news import EVENTS, TOOL_EVENTS
+from ._record import CallRecord, Commit, State, TimerRow, WatchRow
 from ._settle import Began
 from ._timers import timer
 from ._wait import WaitFor, WokenBy
@@ -33,6 +34,15 @@ class Effects:
     cancel: tuple[str, str] | None = None  # a call, and why
     timers: list[tuple[TimerRow, float]] = field(factory=list)  # and in how many seconds each fires
     timers_gone: list[str] = field(factory=list)
+    watches: list[WatchRow] = field(factory=list)
+    watches_gone: list[str] = field(factory=list)
+
+    def commit(self, calls: Sequence[CallRecord], fetched: Sequence[str]) -> Commit:
+        """All this, with the calls that end with it."""
+        return Commit(
+            calls=tuple(calls), fetched=tuple(fetched), timers=tuple(row for row, _ in self.timers), timers_gone=tuple(self.timers_gone),
+            watches=tuple(self.watches), watches_gone=tuple(self.watches_gone),
+        )  # fmt: skip
 
 
 NO_EFFECTS = Effects()
@@ -52,6 +62,22 @@ class Desk:
     call: str = ""  # the one being served
 
 
+class Surroundings(Protocol):
+    """Who is there beside the session."""
+
+    async def out_of_reach(self, session: str) -> str | None:
+        """Why a model of this session may not reach for that one, in words for it; None if it may."""
+        ...
+
+
+@frozen
+class Reach:
+    """What a tool does if its session may reach for that one."""
+
+    session: str
+    then: Callable[[], Outcome]
+
+
 @frozen
 class SystemTool:
     """One of them: its schema, the types of its arguments, and what it does when it is called."""
@@ -59,10 +85,18 @@ class SystemTool:
     schema: ToolSchema
     types: Mapping[str, tuple[type, ...]]
     required: tuple[str, ...]
-    run: Callable[[Desk, Mapping[str, Any]], "Outcome | WaitFor"]
+    run: Callable[[Desk, Mapping[str, Any]], "Outcome | WaitFor | Reach"]
 
-    def call(self, desk: Desk, arguments: Mapping[str, Any]) -> "Outcome | WaitFor":
+    async def serve(self, desk: Desk, arguments: Mapping[str, Any], around: Surroundings) -> "Outcome | WaitFor":
         """Its outcome, or what it waits for. Bad arguments are a failed outcome that says what is wrong."""
+        done = self.call(desk, arguments)
+        if isinstance(done, Reach):
+            refusal = await around.out_of_reach(done.session)
+            return done.then() if refusal is None else Outcome.failed(refusal)
+        return done
+
+    def call(self, desk: Desk, arguments: Mapping[str, Any]) -> "Outcome | WaitFor | Reach":
+        """As `serve`, as far as it goes without looking around."""
         wrong = [f"unknown argument `{name}`" for name in arguments if name not in self.types]
         wrong += [f"missing `{name}`" for name in self.required if name not in arguments]
         wrong += [
@@ -218,6 +252,44 @@ def _cancel_timer(desk: Desk, arguments: Mapping[str, Any]) -> Outcome:
     return Outcome.completed({"cancelled": known})
 
 
+# ------------------------------------------------------------------ watches
+def _watch_session(desk: Desk, arguments: Mapping[str, Any]) -> Outcome | Reach:
+    session, seconds, pattern = arguments["session"], arguments.get("ttl_seconds", 600), arguments.get("tool")
+    events = arguments.get("events", list(EVENTS if pattern is None else TOOL_EVENTS))
+    strange = [event for event in events if event not in EVENTS]
+    if strange or not events:
+        return Outcome.failed(f"`events`: got {strange or events}; one can watch {', '.join(EVENTS)}")
+    if not 0 < seconds <= LONGEST:
+        return Outcome.failed(f"`ttl_seconds`: got {seconds}; give a number above 0, up to {LONGEST}")
+    if session == desk.state.id:
+        return Outcome.failed(f"{session} is your own session; watch another one")
+    now = datetime.now(UTC)
+    over = [id for id, row in desk.state.watches.items() if row.until <= now]
+    most: int = desk.state.limits.max_watches  # type: ignore[assignment]  # all limits are set
+    if len(desk.state.watches) - len(over) >= most:
+        running = ", ".join(id for id in desk.state.watches if id not in over)
+        return Outcome.failed(
+            f"{most} watches are set, as many as may be: {running or 'none'}; end one with unwatch_session first"
+        )
+    id = f"watch-{desk.call.removeprefix('call_')}"  # the same when the call is repeated
+
+    def begin() -> Outcome:
+        desk.effects.watches_gone += over
+        until = datetime.now(UTC) + timedelta(seconds=seconds)
+        desk.effects.watches.append(WatchRow(id, session, until, tuple(dict.fromkeys(events)), pattern))
+        return Outcome.completed({"watch_id": id})
+
+    return Reach(session, begin)
+
+
+def _unwatch_session(desk: Desk, arguments: Mapping[str, Any]) -> Outcome:
+    id = arguments["watch_id"]
+    row = desk.state.watches.get(id)
+    if row is not None:
+        desk.effects.watches_gone.append(id)
+    return Outcome.completed({"stopped": row is not None and row.until > datetime.now(UTC)})
+
+
 def _schema(name: str, description: str, properties: dict[str, Any], required: tuple[str, ...] = ()) -> ToolSchema:
     parameters = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
     return ToolSchema(name, description, parameters)
@@ -288,5 +360,30 @@ TOOLBOX: Mapping[str, SystemTool] = {
             {"timer_id": {"type": "string"}}, ("timer_id",),
         ),
         {"timer_id": (str,)}, ("timer_id",), _cancel_timer,
+    ),
+    "watch_session": SystemTool(
+        _schema(
+            "watch_session",
+            "Be told what happens in another session: each event arrives as a message, for as long as you say or until one of the two ends.",
+            {
+                "session": {"type": "string", "description": "The id of the session."},
+                "events": {
+                    "type": "array", "items": {"type": "string", "enum": list(EVENTS)},
+                    "description": "Which events; all if absent, those of tools if `tool` is given.",
+                },
+                "tool": {"type": "string", "description": "Only events of tools whose name fits this pattern, such as run_*."},
+                "ttl_seconds": {"type": "number", "default": 600},
+            },
+            ("session",),
+        ),
+        {"session": (str,), "events": (list,), "tool": (str,), "ttl_seconds": (int, float)}, ("session",), _watch_session,
+    ),
+    "unwatch_session": SystemTool(
+        _schema(
+            "unwatch_session",
+            "End a watch. Says whether it was still going on.",
+            {"watch_id": {"type": "string"}}, ("watch_id",),
+        ),
+        {"watch_id": (str,)}, ("watch_id",), _unwatch_session,
     ),
 }  # fmt: skip

@@ -34,10 +34,11 @@ from actors._envelope import (
     Sender,
     ToolCallFinished,
     clock,
+    tells_an_end,
 )
 from actors._errors import IdConflict, MailboxFull, TooManyHops
 from actors._limits import Limits
-from actors._mailbox import ALWAYS_ACCEPTED, PERSONS_INTERRUPTS
+from actors._mailbox import ALWAYS_ACCEPTED, FROM_AFAR, PERSONS_INTERRUPTS
 from actors._outcome import Outcome
 from actors.agent._record import Draft
 
@@ -70,8 +71,8 @@ class Letter(msgspec.Struct, frozen=True):
 
     @property
     def always(self) -> bool:
-        """Whether it is accepted however far it came and however full its mailbox is."""
-        return isinstance(self.draft.body, ALWAYS_ACCEPTED)
+        """Whether it is accepted however full its mailbox is."""
+        return isinstance(self.draft.body, ALWAYS_ACCEPTED) or tells_an_end(self.draft.body)
 
     @property
     def kind(self) -> int:
@@ -120,9 +121,9 @@ def minted(box: int, seq: int) -> str:
 
 
 def check_hops(to: Recipient, letter: Letter) -> None:
-    """`TooManyHops`, unless it is always accepted."""
+    """`TooManyHops`, unless it is accepted from however far it came."""
     most: Any = to.limits.max_hops
-    if letter.draft.hops and letter.draft.hops > most and not letter.always:
+    if letter.draft.hops and letter.draft.hops > most and not isinstance(letter.draft.body, FROM_AFAR):
         raise TooManyHops(address=to.id, hops=letter.draft.hops, max_hops=most)
 
 

@@ -3,6 +3,7 @@
 import os
 
 from actors._mailbox import ALWAYS_ACCEPTED
+from actors.agent._news import news_of
 from actors.agent._record import PLAIN, Commit, State
 from actors.models._items import AssistantItem, Item
 
@@ -43,6 +44,9 @@ def changed(state: State, key: int, commit: Commit, held: Held) -> Change:
         facts=write_facts(ahead) if commit.loop or facts else None,
         timers=[(row.id, row.due.timestamp(), dump(row)) for row in commit.timers],
         timers_gone=commit.timers_gone,
+        watches=[(row.id, row.session, row.until.timestamp(), dump(row)) for row in commit.watches],
+        watches_gone=commit.watches_gone,
+        news=news_of(state, commit),
         cursors=(ahead.mail_cursor, ahead.control_cursor, ahead.floor)
         if any(getattr(commit, name) is not None for name in CURSORS)
         else None,

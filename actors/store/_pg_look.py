@@ -9,6 +9,7 @@ from actors.agent._record import State
 from ._api import DELETED, Checkup
 from ._pg_connection import TrioConnection
 from ._pg_tables import FREE, history, read_session, row, rows
+from ._pg_watches import drop_all
 from ._retention import told_in
 
 _GONE = "(s.holder IS NOT NULL AND NOT EXISTS (SELECT FROM leases l WHERE l.holder = s.holder AND l.until > clock_timestamp()))"
@@ -94,3 +95,4 @@ async def delete(db: TrioConnection, session: str, me: str) -> None:
     )
     for table, column in {"mail": "box", "items": "session", "calls": "session", "timers": "session"}.items():
         await db.execute(f"DELETE FROM {table} WHERE {column} = %s".encode(), key)  # noqa: S608  # ours
+    await drop_all(db, found[0])

@@ -7,6 +7,7 @@
     items       its transcript; an amendment is a row of its own, so nothing is rewritten
     calls       its ledger
     timers      those that have not fired
+    watches     who is told of what happens in which session; `mailboxes.watched` is until when anybody may be
     leases      one row for each process that holds sessions: until when, by the database's clock
     postroom    the number of this schema
 
@@ -104,7 +105,20 @@ CREATE TABLE leases (
 CREATE TABLE postroom (schema integer NOT NULL);
 INSERT INTO postroom VALUES (0)
 """
-MIGRATIONS = (_FIRST,)  # the n-th leads from schema n to n + 1; a step that was released is never changed
+_WATCHES = """
+ALTER TABLE mailboxes ADD COLUMN watched double precision NOT NULL DEFAULT 0;
+CREATE TABLE watches (
+    watcher bigint NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    watched bigint NOT NULL,
+    until double precision NOT NULL,
+    watch text NOT NULL,
+    codec integer NOT NULL,
+    PRIMARY KEY (watcher, id)
+);
+CREATE INDEX watches_by_watched ON watches (watched)
+"""
+MIGRATIONS = (_FIRST, _WATCHES)  # the n-th leads from schema n to n + 1; a step that was released is never changed
 ONE_AT_A_TIME = 0x706F7374  # the advisory lock of whoever makes tables
 
 

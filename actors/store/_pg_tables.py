@@ -16,6 +16,7 @@ from ._api import DELETED, SessionSummary
 from ._holder import is_gone
 from ._pg_connection import TrioConnection
 from ._pg_post import accept_all, lock
+from ._pg_watches import WATCHED, drafts_of, drop, drop_all, keep, tell, watches_of
 from ._rows import (
     CODEC,
     Shelf,
@@ -104,7 +105,8 @@ async def read_session(db: TrioConnection, session: str, columns: Sequence[Any])
     timers = await rows(db, "SELECT id, timer FROM timers WHERE session = %s ORDER BY due", (key,))
     state = State(
         session, agent, parent, owner, Status(status), version, epoch, read_limits(limits), mail_cursor, control_cursor,
-        floor=floor, timers={id: parse(text, TimerRow, f"timer {id}") for id, text in timers}, **read_facts(facts, what),
+        floor=floor, timers={id: parse(text, TimerRow, f"timer {id}") for id, text in timers}, watches=await watches_of(db, key),
+        **read_facts(facts, what),
     )  # fmt: skip
     unread = await mail(db, key, min(mail_cursor, control_cursor), last)
     return Claim(key, state, last, unread)
@@ -157,12 +159,12 @@ def _envelope(columns: Sequence[Any], box: int, ends: Mapping[str, Outcome | Non
 
 
 # ------------------------------------------------------------------ commits
-_OWN = """
+_OWN = f"""
 UPDATE sessions SET commit_id = %(commit_id)s, version = version + %(raised)s, items = items + %(items)s,
     status = CASE WHEN %(facts)s::text IS NULL THEN status ELSE %(status)s END, facts = coalesce(%(facts)s, facts)
 WHERE key = %(key)s AND id = %(id)s AND epoch = %(epoch)s AND version = coalesce(%(version)s, version)
-RETURNING items - %(items)s
-"""
+RETURNING items - %(items)s, {WATCHED}
+"""  # noqa: S608  # ours, both
 _CALLS = """
 INSERT INTO calls (session, id, tool, status, arguments, outcome, facts, codec)
 SELECT %s, c.id, c.tool, c.status, c.arguments, c.outcome, c.facts, %s
@@ -182,10 +184,13 @@ UPDATE mailboxes SET mail_cursor = greatest(mail_cursor, %s), control_cursor = g
 
 async def commit(db: TrioConnection, change: Change) -> list[Accepted]:
     """Carry a change out; what became of its mail. First the session's row is locked, then mailboxes by address."""
-    first = await _own(db, change)
+    first, watched = await _own(db, change)
+    news = change.news
+    told = [] if news is None else await drafts_of(db, change.key, news, watched=watched)
     stopped = change.facts is not None and change.status == "stopped"
     own_box = change.cursors is not None or change.limits is not None or stopped
     addresses = {letter.draft.to for letter in change.letters} | ({change.session} if own_box else set())
+    addresses |= {draft.to for draft in told} | {session for _, session, *_ in change.watches}
     places = await lock(db, addresses) if addresses else {}
     if change.items:
         await db.execute(
@@ -202,18 +207,25 @@ async def commit(db: TrioConnection, change: Change) -> list[Accepted]:
     accepted = await accept_all(db, change.letters, places)
     if own_box:
         await db.execute(_BOX, (*(change.cursors or (0, 0, 0)), change.limits, stopped, change.key))
+    if change.watches or change.watches_gone:
+        await keep(db, change.key, change.watches, places)
+        await drop(db, change.key, change.watches_gone)
+    if news is not None:
+        accepted += await tell(db, news, told, places)
+        if news.over:
+            await drop_all(db, change.key)
     return accepted
 
 
-async def _own(db: TrioConnection, change: Change) -> int:
-    """Lock and change the session's own row; the number of items before. Or say why this is not the owner's next commit."""
+async def _own(db: TrioConnection, change: Change) -> tuple[int, bool]:
+    """Lock and change the session's own row; the number of items before, and whether anybody watches. Or say why this is not the owner's next commit."""
     values = {
         "commit_id": change.commit_id, "raised": int(change.version is not None), "items": len(change.items), "facts": change.facts,
         "status": change.status, "key": change.key, "id": change.session, "epoch": change.epoch, "version": change.version,
     }  # fmt: skip
     done = await row(db, _OWN, values)
     if done is not None:
-        return int(done[0])
+        return int(done[0]), bool(done[1])
     found = await row(db, "SELECT epoch, version FROM sessions WHERE key = %s AND id = %s", (change.key, change.session))
     if found is None:
         raise StoreError(f"session {change.session} is not in the store any more; it was deleted")

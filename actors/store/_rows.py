@@ -244,7 +244,7 @@ def asked_in(items: list[Item]) -> dict[str, Mapping[str, Any]]:
 # ------------------------------------------------------------------ what else is known of a session
 _COLUMNS = {
     "id", "agent", "parent", "owner", "status", "version", "epoch", "mail_cursor", "control_cursor", "floor", "limits",
-    "items", "calls", "live", "timers",
+    "items", "calls", "live", "timers", "watches",
 }  # fmt: skip
 _FACTS = {name: tp for name, tp in get_type_hints(State).items() if name not in _COLUMNS}
 _BLANK = State("", "")
@@ -253,12 +253,12 @@ _SLOTS = tuple(each.name for each in fields(State))
 
 
 def after(state: State, commit: Commit) -> State:
-    """What the state will be, without items, calls and timers."""
+    """What the state will be, without items, calls, timers and watches."""
     ahead = State.__new__(State)  # a copy made by `evolve` costs five times as much
     for name in _SLOTS:
         setattr(ahead, name, getattr(state, name))
     ahead.items = state.items[-1:] if commit.amend is not None else []
-    ahead.calls, ahead.live, ahead.timers = {}, {}, {}
+    ahead.calls, ahead.live, ahead.timers, ahead.watches = {}, {}, {}, {}
     ahead.placeholders, ahead.fetched = set(state.placeholders), set(state.fetched)
     ahead.apply(commit)
     return ahead

@@ -9,6 +9,7 @@ it is read, with no index beside it.
     items       its transcript; an amendment is a row of its own, so nothing is rewritten
     calls       its ledger
     timers      those that have not fired
+    watches     who is told of what happens in which session
 
 No id of the last commit is kept, as a store behind a network needs it: whoever commits here sees the end of its COMMIT, or ends with it,
 and what it did is then found as a whole or not at all.
@@ -97,7 +98,23 @@ CREATE TABLE timers (
 CREATE INDEX timers_due ON timers (due);
 CREATE INDEX calls_open ON calls (session) WHERE outcome IS NULL;
 """
-MIGRATIONS: Sequence[str] = (_FIRST,)  # the n-th leads from schema n to n + 1; a step that was released is never changed
+_WATCHES = """
+ALTER TABLE sessions ADD COLUMN watched REAL NOT NULL DEFAULT 0;
+CREATE TABLE watches (
+    watcher INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    watched INTEGER NOT NULL,
+    until REAL NOT NULL,
+    watch TEXT NOT NULL,
+    codec INTEGER NOT NULL,
+    PRIMARY KEY (watcher, id)
+);
+CREATE INDEX watches_by_watched ON watches (watched)
+"""
+MIGRATIONS: Sequence[str] = (
+    _FIRST,
+    _WATCHES,
+)  # the n-th leads from schema n to n + 1; a step that was released is never changed
 
 
 def connect(path: str) -> sqlite3.Connection:

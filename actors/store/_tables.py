@@ -10,6 +10,7 @@ from actors._envelope import INTERRUPT, NORMAL, Envelope
 from actors._errors import LeaseLost, StoreError, VersionConflict
 from actors._exit import Status
 from actors._outcome import Outcome
+from actors.agent._news import News
 from actors.agent._record import CallRecord, State, TimerRow
 from actors.models._items import Item
 
@@ -31,6 +32,7 @@ from ._rows import (
     write_facts,
     write_limits,
 )
+from ._watches import drop, drop_all, keep, tell, watches_of
 
 FULL = (1 << HALF) - 1  # the last place of a session
 
@@ -113,7 +115,7 @@ def look(db: sqlite3.Connection, session: str) -> Claim | None:
     ).fetchone()
     state = State(
         session, agent, parent, owner, Status(status), version, epoch, read_limits(limits), mail_cursor, control_cursor,
-        floor=floor, timers=_timers(db, key), **read_facts(facts, what),
+        floor=floor, timers=_timers(db, key), watches=watches_of(db, key), **read_facts(facts, what),
     )  # fmt: skip
     unread = mail(db, key, min(mail_cursor, control_cursor), last, outcomes(db, key))
     return Claim(key, state, last, unread)
@@ -205,11 +207,14 @@ class Change:
     cursors: tuple[int, int, int] | None  # of mail and control, and the floor
     timers: Sequence[tuple[str, float, str]] = ()
     timers_gone: Sequence[str] = ()
+    watches: Sequence[tuple[str, str, float, str]] = ()
+    watches_gone: Sequence[str] = ()
+    news: News | None = None  # for those that watch it
 
 
 def commit(db: sqlite3.Connection, change: Change) -> list[Accepted]:
     """Carry a change out; what became of its mail."""
-    check_owner(db, change)
+    watched = check_owner(db, change)
     for place, item in enumerate(change.items, _next_item(db, change.key) if change.items else 0):
         db.execute("INSERT INTO items VALUES (?, ?, ?)", (place, item, CODEC))
     for row in change.calls:
@@ -222,31 +227,38 @@ def commit(db: sqlite3.Connection, change: Change) -> list[Accepted]:
         db.execute("INSERT OR REPLACE INTO timers VALUES (?, ?, ?, ?, ?)", (change.key, *timer, CODEC))
     for gone in change.timers_gone:
         db.execute("DELETE FROM timers WHERE session = ? AND id = ?", (change.key, gone))
+    if change.watches or change.watches_gone:
+        keep(db, change.key, change.watches)
+        drop(db, change.key, change.watches_gone)
     accepted = [accept(db, letter) for letter in change.letters]
     _update(db, change)
+    if change.news is not None:
+        accepted += tell(db, change.key, change.news, watched)
     return accepted
 
 
 def commit_both(db: sqlite3.Connection, begun: Change, change: Change) -> list[Accepted]:
     """Carry a change out, and before it the one that was begun, if that is not there yet."""
     row = db.execute("SELECT version FROM sessions WHERE key = ? AND id = ?", (begun.key, begun.session)).fetchone()
-    if row is not None and row[0] == begun.version:
-        commit(db, begun)
-    return commit(db, change)
+    first = commit(db, begun) if row is not None and row[0] == begun.version else []
+    return first + commit(db, change)
 
 
-def check_owner(db: sqlite3.Connection, change: Change) -> None:
-    """`LeaseLost`, `VersionConflict` or `StoreError` if this is not the owner's next commit."""
-    found = db.execute("SELECT epoch, version FROM sessions WHERE key = ? AND id = ?", (change.key, change.session)).fetchone()
+def check_owner(db: sqlite3.Connection, change: Change) -> float:
+    """Until when anybody may watch it. `LeaseLost`, `VersionConflict` or `StoreError` if this is not the owner's next commit."""
+    found = db.execute(
+        "SELECT epoch, version, watched FROM sessions WHERE key = ? AND id = ?", (change.key, change.session)
+    ).fetchone()
     if found is None:
         raise StoreError(f"session {change.session} is not in the store any more; it was deleted")
-    epoch, version = found
+    epoch, version, watched = found
     if epoch != change.epoch:
         raise LeaseLost(f"session {change.session} was taken over (epoch {epoch}, this is {change.epoch}); nothing was kept")
     if change.version is not None and version != change.version:
         raise VersionConflict(
             f"session {change.session} is at version {version}, this commit expected {change.version}; nothing was kept"
         )
+    return float(watched)
 
 
 def _next_item(db: sqlite3.Connection, key: int) -> int:
@@ -281,6 +293,7 @@ def delete(db: sqlite3.Connection, session: str, lease: Lease) -> None:
         db.execute(f"DELETE FROM {table} WHERE at > ? AND at <= ?", (base, base + FULL))  # noqa: S608  # ours
     for table in ("calls", "timers"):
         db.execute(f"DELETE FROM {table} WHERE session = ?", (key,))  # noqa: S608  # ours
+    drop_all(db, key)
     db.execute("UPDATE mailboxes SET mail_cursor = last, control_cursor = last, wakes = 0 WHERE box = ?", (key,))
     db.execute(
         "UPDATE sessions SET status = 'stopped', agent = ?, parent = NULL, owner = NULL, facts = '{}', epoch = epoch + 1, holder = NULL"

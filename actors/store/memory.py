@@ -2,15 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
 from difflib import get_close_matches
 
 import trio
 
 from actors._envelope import Envelope, Receipt
-from actors._errors import LeaseLost, RecipientStopped, StoreError, UnknownRecipient
+from actors._errors import LeaseLost, RecipientStopped, SendRefused, StoreError, UnknownRecipient
 from actors._exit import Status, Stopped
 from actors._mailbox import ALWAYS_ACCEPTED, Mailbox
-from actors.agent._record import Commit, Draft, State
+from actors.agent._news import News, news_of
+from actors.agent._record import Commit, Draft, State, WatchRow
 
 from ._api import Checkup, SessionSummary, tombstone
 
@@ -24,6 +26,7 @@ class MemoryStore:
         self._states: dict[str, State] = {}
         self._boxes: dict[str, Mailbox] = {}
         self._deleted: set[str] = set()
+        self._watches: dict[str, dict[tuple[str, str], WatchRow]] = {}  # of each watched session, by watcher and id
 
     async def open(self) -> None:
         """There is nothing to open."""
@@ -75,6 +78,7 @@ class MemoryStore:
         if self._states.pop(session, None) is not None:
             self._boxes.pop(session, None)
             self._deleted.add(session)
+            self._unwatch(session)
 
     async def retain(self, before: float) -> int:  # noqa: ARG002
         """Nothing: mail is freed as it is read."""
@@ -90,7 +94,12 @@ class MemoryStore:
         self._check(commit.mail)
         for draft in sorted(commit.mail, key=lambda each: isinstance(each.body, ALWAYS_ACCEPTED)):
             self._accept(draft)
+        news = news_of(state, commit) if state.id in self._watches or state.parent is not None else None
         state.apply(commit)
+        if news is not None:
+            self._tell(state.id, news)
+        if commit.watches or commit.watches_gone or commit.status is Status.STOPPED:
+            self._watch(state.id, commit)
         if commit.mail_cursor is not None or commit.control_cursor is not None:
             box.advance(state.mail_cursor, state.control_cursor)
             box.trim(min(state.mail_cursor, state.control_cursor))
@@ -108,6 +117,40 @@ class MemoryStore:
         receipt = self._accept(draft)
         await trio.lowlevel.cancel_shielded_checkpoint()
         return receipt
+
+    def _tell(self, session: str, news: News) -> None:
+        """Accept what a commit tells; nobody has to wait for those that cannot hear it."""
+        now, drafts = datetime.now(UTC), [] if news.end is None else [news.end]
+        for (watcher, _), watch in self._watches.get(session, {}).items():
+            drafts += news.told(watcher, watch, now)
+        for draft in drafts:
+            try:
+                self._check((draft,))
+                self._accept(draft)
+            except SendRefused as refusal:
+                news.unheard(draft, refusal)
+
+    def _watch(self, session: str, commit: Commit) -> None:
+        for watch in commit.watches:
+            found = self._states.get(watch.session)
+            if found is not None and found.status is not Status.STOPPED:
+                self._watches.setdefault(watch.session, {})[session, watch.id] = watch
+        for gone in commit.watches_gone:
+            self._forget({(session, gone)})
+        if commit.status is Status.STOPPED:
+            self._unwatch(session)
+
+    def _unwatch(self, session: str) -> None:
+        """It has ended: nobody watches it, and it watches nobody."""
+        self._watches.pop(session, None)
+        self._forget({each for watches in self._watches.values() for each in watches if each[0] == session})
+
+    def _forget(self, gone: set[tuple[str, str]]) -> None:
+        for watched, watches in list(self._watches.items()):
+            for each in gone.intersection(watches):
+                del watches[each]
+            if not watches:
+                del self._watches[watched]
 
     def _check(self, drafts: tuple[Draft, ...]) -> None:
         for draft in drafts:

@@ -288,8 +288,14 @@ class SQLiteStore:
             await self.commit(state, commit_)
             return
         change = self._changed(state, commit_)
+
+        def kept(accepted: list[Accepted]) -> None:
+            for each in accepted:
+                self._deliver(each)
+            self._is_kept(state.id, change)
+
         self._begun[state.id] = change
-        self._open().post(lambda db: commit(db, change), lambda _none: self._is_kept(state.id, change))
+        self._open().post(lambda db: commit(db, change), kept)
         self._apply(state, commit_, change)
 
     def _changed(self, state: State, commit_: Commit) -> Change:
