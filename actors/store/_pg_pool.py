@@ -23,7 +23,7 @@ from trio.lowlevel import enable_ki_protection
 from actors._errors import StoreError
 
 from ._pg_connection import GRACE, TrioConnection
-from ._pg_trouble import lost, passing, trouble
+from ._pg_trouble import lost, passing, trouble, unfit
 
 T = TypeVar("T")
 SIZE = 8  # connections, one for each transaction in progress
@@ -102,7 +102,7 @@ class Pool:
             except UnicodeEncodeError as error:  # half a character: it was never sent
                 raise trouble(self.place, psycopg.DataError(str(error))) from None
             except psycopg.Error as error:
-                if lost(error):
+                if lost(error) or unfit(error):
                     self._forget()
                 if not passing(error) or trio.current_time() + wait > until:
                     if not unsure:

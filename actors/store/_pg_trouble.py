@@ -9,6 +9,7 @@ _WHAT = {
     "28": "does not let this user in; check user, password and pg_hba.conf",
     "3D000": "does not exist; create it (createdb), or name another one",
     "25006": "is read-only; give the address of the primary, or end its recovery",
+    "25P03": "ended a session that stood still inside a transaction (idle_in_transaction_session_timeout); try again",
     "42P01": "lacks a table; restore it, or see that search_path names the schema in which they are",
     "42501": "denies this user something; grant it CREATE and USAGE on the schema, or own its tables",
     "53100": "is on a disk that is full; free some space, then try again",
@@ -72,9 +73,14 @@ def _said(error: psycopg.Error) -> str:
 def lost(error: psycopg.Error) -> bool:
     """Whether the connection is gone, or never was: what was asked on it may have been done."""
     state = _state(error)
-    return state.startswith(("08", "57P")) or (
+    return state.startswith(("08", "57P", "25P03")) or (
         not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     )
+
+
+def unfit(error: psycopg.Error) -> bool:
+    """Whether another connection may do what this one cannot: it was begun when the server was read-only, or leads to a standby."""
+    return _state(error) == "25006"
 
 
 def passing(error: psycopg.Error) -> bool:
