@@ -72,7 +72,10 @@ Admission = Callable[[Priority], Priority]
 
 @frozen
 class MailboxStatistics:
-    """Counts since the mailbox was made (`accepted`, `duplicates`, `refused`) and now (`unread`, `waiting` readers)."""
+    """Counts since the mailbox was made (`accepted`, `duplicates`, `refused`) and now (`unread`, `waiting` readers).
+
+    A send through a ref that waited for room was refused once before.
+    """
 
     accepted: int
     unread: int

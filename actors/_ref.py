@@ -17,7 +17,7 @@ from trio.lowlevel import enable_ki_protection
 from ._check import check_choice
 from ._deadlines import Deadlines
 from ._envelope import INTERRUPT, NORMAL, Priority, Receipt
-from ._errors import ActorsError, AskRefused, AskTimeout, RecipientStopped, UnknownRecipient
+from ._errors import ActorsError, AskRefused, AskTimeout, MailboxFull, RecipientStopped, UnknownRecipient
 from ._exit import Exit, Status
 from ._identity import STRANGER, Identity, current
 from ._mailbox import Mailbox
@@ -244,9 +244,12 @@ class ActorRef:
             place = None  # perhaps it is only kept in a store; what follows is no part of this handling
         if place is None:
             place = cast("Place", await self._system().reach(self._address))
-        if wait <= 0:
+        try:
             return await place.admit_when_room(identity, body, id=id, priority=priority, seconds=0)
-        with waiting(self._system(), self._address):
+        except MailboxFull:
+            if wait <= 0:
+                raise
+        with waiting(self._system(), self._address):  # only now: where there is room, two may write to each other at once
             return await place.admit_when_room(identity, body, id=id, priority=priority, seconds=wait)
 
     async def interrupt(self, body: object, *, id: str | None = None) -> Receipt:

@@ -57,6 +57,21 @@ async def test_a_cycle_disturbs_nobody_else(autojump_clock: MockClock) -> None:
             assert await system.ref("a").ask(Do(both)) == "went on"
 
 
+async def test_a_send_that_finds_room_waits_for_nobody(autojump_clock: MockClock) -> None:
+    """Whoever is asked may write to the asker: only a send to a full mailbox would wait, and close the ring."""
+    async with open_system() as system:
+        for name in "ab":
+            await system.spawn(Hand, name=name, limits=Limits(max_unread=2))
+
+        async def tell(actor: Actor) -> list[int]:
+            receipt = await actor.find("b").send(napping(0), wait=1)
+            with pytest.raises(AskCycle):
+                await actor.find("b").send(napping(0), wait=1)
+            return [receipt.seq]
+
+        assert await system.ref("b").ask(asking("a", Do(tell))) == [2]
+
+
 async def test_an_edge_lasts_as_long_as_the_last_wait_for_the_same_actor(autojump_clock: MockClock) -> None:
     """A handler that waits twice for one actor still waits for it when the first answer came."""
 
