@@ -101,5 +101,12 @@ class Resting:
         finally:
             self._coming -= 1
 
+    def places_left(self) -> float:
+        """How many more may come into memory, where those that rest make room."""
+        if self._max_live == inf:
+            return inf
+        places = self._root.router.places.values()
+        return self._max_live - sum(isinstance(place, SessionPlace) and not place.can_leave() for place in places)
+
     def _live(self) -> int:
         return sum(isinstance(place, SessionPlace) for place in self._root.router.places.values())

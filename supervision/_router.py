@@ -43,7 +43,7 @@ class Router:
             del self.places[place.address]
             if place.kind == "call":
                 return
-            if place.leaving:
+            if place.leaving or (place.kind == "session" and place.passes() and place.runtime.closing):  # type: ignore[attr-defined]
                 self.saw(place.address, place.state.status)  # type: ignore[attr-defined]  # only sessions leave
                 return
             self.exits[place.address] = exit

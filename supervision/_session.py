@@ -107,7 +107,7 @@ def _for_servers(config: Config) -> float:
 class SessionPlace(Place):
     """The place of a session: mail goes through its rules, its life is the loop, its children are its calls."""
 
-    __slots__ = ("backoff", "by_itself", "config", "emit", "final", "joining", "leaving", "session", "shut", "state")
+    __slots__ = ("backoff", "by_itself", "config", "emit", "final", "joining", "leaving", "seen", "session", "shut", "state")
 
     kind = "session"
     direct = False
@@ -137,6 +137,7 @@ class SessionPlace(Place):
         self.emit = runtime.hub.emit
         self.session = Session(config, state, store, self)
         self.leaving = False  # memory, that is: nothing ends
+        self.seen = 0  # up to which of its mail it had nothing to do when it left
         self.shut = False  # it leaves although it does not rest: what runs ends, and goes on wherever it is opened next
         self.final = False  # somebody ends the session itself, and not only what runs for it here
         self.joining = False
@@ -162,27 +163,34 @@ class SessionPlace(Place):
             raise NotPermitted(f"{self.address} is a session; ask it through `system.session({self.address!r})`")
         self._check(identity, None)
         try:
-            receipt: Receipt = self.mailbox.accept(
-                self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops
-            )
+            return self.mailbox.accept(self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops)  # type: ignore[no-any-return]
         except SendRefused as refusal:
             self._refused(refusal)
             raise
-        return receipt
 
     async def admit_when_room(
         self, identity: Identity, body: object, *, id: str | None, priority: Priority, seconds: float
     ) -> Receipt:
         """As `admit`, waiting for room."""
-        self._check(identity, None)
-        try:
-            receipt: Receipt = await self.mailbox.accept_when_room(
-                seconds, self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops, permit=identity.permit
-            )
-        except SendRefused as refusal:
-            self._refused(refusal)
-            raise
-        return receipt
+        until = trio.current_time() + seconds
+        if not self.passes():
+            self._check(identity, None)
+            how: dict[str, Any] = {"id": id, "priority": priority, "hops": identity.hops, "permit": identity.permit}
+            try:
+                return await self.mailbox.accept_when_room(seconds, self._body(body), identity.sender, **how)  # type: ignore[no-any-return]
+            except SendRefused as refusal:
+                if not self.passes():
+                    self._refused(refusal)
+                    raise
+        how = {"id": id, "priority": priority, "seconds": until - trio.current_time()}
+        return await self._kept_on().admit_when_room(identity, body, **how)  # type: ignore[no-any-return]
+
+    def passes(self) -> bool:
+        """Whether it stops here and goes on elsewhere, or later: the store takes its mail meanwhile."""
+        return self.session.store.durable and self.mailbox.closed and not self.final and self.started
+
+    def _kept_on(self) -> Any:
+        return self.runtime.waking.stored(self.address, LeaseLost(f"{self.address} is leaving memory here"))
 
     def _refused(self, refusal: SendRefused) -> None:
         self.runtime.hub.emit(Refused, session=self.address, recipient=self.address, error=str(refusal))
@@ -201,11 +209,12 @@ class SessionPlace(Place):
 
     def order(self, identity: Identity, action: Action) -> Receipt:
         """Accept control; what it means is stamped here, so that a replay hits nothing else."""
-        receipt: Receipt = self.mailbox.accept(self._stamped(identity, action), identity.sender)
-        return receipt
+        return self.mailbox.accept(self._stamped(identity, action), identity.sender)  # type: ignore[no-any-return]
 
     async def order_durably(self, identity: Identity, action: Action) -> Receipt:
         """As `order`, where the session is kept in a store."""
+        if self.passes():
+            return await self._kept_on().order_durably(identity, action)  # type: ignore[no-any-return]
         return await self._kept(self._stamped(identity, action), identity.sender)
 
     def _stamped(self, identity: Identity, action: Action) -> Control:
@@ -289,6 +298,7 @@ class SessionPlace(Place):
     def leave(self, why: str, *, shut: bool = False) -> None:
         """Leave memory: the session goes on elsewhere, or comes back. `shut`: also what does not rest."""
         self.leaving, self.shut = True, shut
+        self.seen = 0 if shut else self.mailbox.last
         self.runtime.lives.request_stop(self, "now", why)
 
     def can_leave(self) -> bool:
@@ -310,8 +320,7 @@ class SessionPlace(Place):
     def survive(self, error: BaseException) -> bool:
         """The loop crashed too often: its run has failed, the session has not."""
         cause = error.error if isinstance(error, RestartIntensityExceeded) and error.error is not None else error
-        self.session.broken = sentence(cause)
-        self.attempts = 0
+        self.session.broken, self.attempts = sentence(cause), 0
         return True
 
     def left(self) -> tuple[()]:
@@ -324,8 +333,8 @@ class SessionPlace(Place):
             self.runtime.waking.alarm(self.address, self.session.timers.soonest())
         self.session.timers.close()
         self.session.answers.over(self.state.status, f"the session ended: {self.exit!r}")
-        self.session.store.release(self.state)
-        if self.leaving and not self.shut and self.mailbox.unread_count():  # it came while it left
+        self.session.store.release(self.state, self.seen)
+        if self.leaving and not self.shut and self.mailbox.last > self.seen:  # it came while it left
             self.runtime.waking.woken(self.address)
 
     # -------------------------------------------------------------- the session's home

@@ -89,7 +89,7 @@ class Waking:
 
     async def begin(self) -> None:
         """Take up what was left."""
-        self._root.store.watch(self.woken, self._lost)
+        self._root.store.watch(self.woken, self._lost, self._root.resting.places_left)
         await self.scan()
 
     async def scan(self) -> None:
@@ -170,12 +170,22 @@ class Waking:
             todo = f"write open_system(agents=[{found.agent}])"
             why = ConfigError(f"{address} is kept as a session of {found.agent}, which is not registered here; {todo}")
             return StoredPlace(self._root, address, why, elsewhere=True)
+        if self._root.closing:
+            return self.stored(address, ActorsError(f"{address} is not brought into memory: this system is stopping"))
         options = {**self.made(address, agent), **(self._options.get(address) or taken_up(found.options))}
         try:
             await self._root.opener.wake(agent, address, options)
         except (ConfigError, LeaseLost) as why:  # it cannot run as it is written, or runs elsewhere; its mail is accepted
             return StoredPlace(self._root, address, why, elsewhere=isinstance(why, LeaseLost))
+        except ActorsError as why:
+            if not self._root.closing:
+                raise
+            return self.stored(address, why)
         return self._root.router.find(address)
+
+    def stored(self, address: str, why: ActorsError) -> "StoredPlace":
+        """What accepts the mail of a session that is kept, whoever runs it next."""
+        return StoredPlace(self._root, address, why, elsewhere=True)
 
 
 class StoredPlace:

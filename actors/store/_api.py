@@ -1,6 +1,7 @@
 """What a store of sessions is. One conformance suite tests all of them (`tests/test_store.py`)."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from math import inf
 from typing import Protocol
 
 from attrs import field, frozen
@@ -99,8 +100,11 @@ class Store(Protocol):
         """Take a session over: its state, or None if there is none of that id. Whoever had it before commits nothing more."""
         ...
 
-    def release(self, state: State) -> None:
-        """Let go of a session at once; mail for it that comes from now on is told to `watch`."""
+    def release(self, state: State, seen: int = 0) -> None:
+        """Let go of a session at once; mail for it that comes from now on is told to `watch`.
+
+        `seen`: up to which of its mail it had nothing to do when it left; nobody need take it up for that again.
+        """
         ...
 
     async def delete(self, session: str) -> None:
@@ -161,10 +165,13 @@ class Store(Protocol):
         """Hold on to the sessions that were taken, and take in what other processes did to them. Called several times a second."""
         ...
 
-    def watch(self, woken: Callable[[str], object], lost: Callable[[str], object]) -> None:
+    def watch(
+        self, woken: Callable[[str], object], lost: Callable[[str], object], room: Callable[[], float] = lambda: inf
+    ) -> None:
         """Say what happens, in trio's thread.
 
         `woken` is called with each session that is not in memory and was sent mail that may wake it; `lost` with each that is in
-        memory and that another owner has taken.
+        memory and that another owner has taken. `room` says how many more may come into memory now: a store that takes sessions up
+        for this process takes no more.
         """
         ...

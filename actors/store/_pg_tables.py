@@ -299,7 +299,7 @@ _TO_DO = """s.key IN (
     UNION ALL SELECT box FROM mailboxes WHERE wakes > mail_cursor AND wakes > seen AND NOT stopped
     UNION ALL SELECT session FROM calls WHERE outcome IS NULL
     UNION ALL SELECT session FROM timers WHERE due <= extract(epoch FROM clock_timestamp()))"""
-_WAITING = "s.key = ANY(%(keys)s) AND m.wakes > m.mail_cursor"
+_WAITING = "s.key = ANY(%(keys)s) AND m.wakes > m.mail_cursor AND m.wakes > m.seen"
 _CLAIM = f"UPDATE sessions SET epoch = epoch + 1, holder = %(me)s WHERE key IN ({_UNFINISHED}) RETURNING key, id, epoch"  # noqa: S608
 
 
@@ -315,8 +315,10 @@ async def claim_some(
     return [(key, id, epoch) for key, id, epoch in await rows(db, query, values)]
 
 
-async def let_go(db: TrioConnection, me: str, keys: Collection[int] | None = None) -> list[int]:
-    """Hand over at once: these sessions, or all. Those of them that mail may wake, for somebody to hear of it.
+async def let_go(db: TrioConnection, me: str, keys: Mapping[int, int] | None = None) -> list[int]:
+    """Hand over at once: these sessions, each with the seq up to which it had nothing to do, or all.
+
+    Returns those of them that mail may wake, for somebody to hear of it.
 
     The mailboxes are locked and looked at once more: mail that came while a session was let go of wakes it elsewhere.
     """
@@ -326,10 +328,13 @@ async def let_go(db: TrioConnection, me: str, keys: Collection[int] | None = Non
         f"UPDATE sessions SET holder = NULL WHERE key IN (SELECT key FROM sessions WHERE {which} ORDER BY key FOR UPDATE) RETURNING key, status",  # noqa: S608
         {"me": me, "keys": list(keys or ())},
     )
+    gone = [key for key, _ in freed]
+    await db.execute("SELECT 1 FROM mailboxes WHERE box = ANY(%s) ORDER BY address FOR UPDATE", (gone,))
     found = await rows(
         db,
-        "SELECT box, wakes > mail_cursor AND NOT stopped FROM mailboxes WHERE box = ANY(%s) ORDER BY address FOR UPDATE",
-        ([key for key, _ in freed],),
+        "UPDATE mailboxes m SET seen = greatest(m.seen, g.seen) FROM unnest(%s::bigint[], %s::integer[]) AS g (box, seen)"
+        " WHERE m.box = g.box RETURNING m.box, m.wakes > m.mail_cursor AND m.wakes > m.seen AND NOT m.stopped",
+        (gone, [(keys or {}).get(key, 0) for key in gone]),
     )
     at_work = {key for key, status in freed if status in {"running", "waiting"}}
     return [box for box, waiting in found if waiting or box in at_work]

@@ -20,6 +20,7 @@ as long as it takes.
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import partial
+from math import inf
 from typing import Any, Protocol
 
 import psycopg
@@ -35,6 +36,7 @@ from ._pg_tables import bury, claim_some, held, let_go, mail, renew
 RESCAN = 5.0  # seconds between two looks at everything
 FEW = 32  # sessions that are taken at a time, and are not in memory yet
 PATIENCE = 10.0  # seconds for a session that was taken to come into memory; then others may have it
+AGAIN = 0.05  # seconds between two looks for room
 KEYS = 350  # in one message, which may have 8,000 bytes
 
 _TELL = """
@@ -77,6 +79,7 @@ class Watch:
     def __init__(self, home: Home, info: str, place: str, lease: float) -> None:
         self.agents: Collection[str] = ()  # whose sessions may be taken up here
         self.woken: Callable[[str], object] = lambda _session: None
+        self.room: Callable[[], float] = lambda: inf  # how many sessions more may come into memory
         self._home = home
         self._pool = Pool(info, place, size=1)
         self._lease = lease
@@ -86,10 +89,12 @@ class Watch:
         self._call = trio.Event()
         self._outbox: set[int] = set()
         self._stale: set[int] = set()
-        self._freed: set[int] = set()
+        self._freed: dict[int, int] = {}  # what is let go of, and up to which of its mail it had nothing to do
+        self._strays: set[int] = set()  # held, at the last look, and not here
         self._waiting: set[int] = set()  # sessions with mail and without an owner
         self._taken: dict[int, float] = {}  # taken, and not in memory yet: until when
         self._look = True
+        self._full = False  # more waits than there is room for
         self._due = 0.0  # when the lease is renewed
 
     # -------------------------------------------------------------- what the store says
@@ -130,9 +135,9 @@ class Watch:
         self._look = True
         self._call.set()
 
-    def free(self, key: int) -> None:
+    def free(self, key: int, seen: int = 0) -> None:
         """A session is not here any more."""
-        self._freed.add(key)
+        self._freed[key] = seen
         self._call.set()
 
     def arrived(self, key: int) -> None:
@@ -189,8 +194,10 @@ class Watch:
     async def _work(self) -> None:
         scan = trio.current_time() + RESCAN
         while True:
-            with trio.move_on_at(min(scan, self._due, *self._taken.values())):
+            again = trio.current_time() + AGAIN if self._full else inf
+            with trio.move_on_at(min(scan, self._due, again, *self._taken.values())):
                 await self._call.wait()
+            self._full = False
             self._call = trio.Event()
             now = trio.current_time()
             if now >= self._due:
@@ -211,9 +218,13 @@ class Watch:
         self._due = trio.current_time() + self._lease / 3
         before = self._home.here()
         mine: dict[int, int] = await self._pool.transact(partial(held, me=self._home.holder))
-        for key, epoch in self._home.here().items():
+        here = self._home.here()
+        for key, epoch in here.items():
             if before.get(key) == epoch and mine.get(key) != epoch:
                 self._home.lost(key)
+        strays = mine.keys() - before.keys() - here.keys() - self._taken.keys()
+        self._freed.update(dict.fromkeys(strays & self._strays, 0))
+        self._strays = set(strays)
 
     async def _catch_up(self) -> None:
         """Read what others sent. A seq is given after the one before it is kept, so this leaves no gap."""
@@ -228,7 +239,7 @@ class Watch:
         late = {key for key, until in self._taken.items() if until <= now}
         for key in late:
             del self._taken[key]
-        self._freed |= late
+        self._freed.update(dict.fromkeys(late, 0))
 
     async def _tell(self) -> None:
         while self._outbox:
@@ -242,15 +253,25 @@ class Watch:
                 raise
 
     async def _let_go(self) -> None:
-        freed = self._freed - set(self._home.here())
-        self._freed.clear()
-        if freed:
-            self._outbox.update(await self._pool.transact(partial(let_go, me=self._home.holder, keys=freed)))
-            await self._tell()
+        here, freed = self._home.here(), self._freed
+        self._freed = {}
+        gone = {key: seen for key, seen in freed.items() if key not in here}
+        if not gone:
+            return
+        try:
+            self._outbox.update(await self._pool.transact(partial(let_go, me=self._home.holder, keys=gone)))
+        except StoreError:
+            self._freed = gone | self._freed
+            raise
+        await self._tell()
 
     async def _take(self) -> None:
-        """Take up what waits: what was told of first; then, now and then, whatever there is."""
-        while self.agents and (self._waiting or self._look) and (room := FEW - len(self._taken)) > 0:
+        """Take up what waits: what was told of first; then, now and then, whatever there is. No more than there is room for."""
+        while self.agents and (self._waiting or self._look):
+            room = int(min(FEW, self.room()) - len(self._taken))
+            if room <= 0:
+                self._full = True
+                return
             some = [self._waiting.pop() for _ in range(min(room, len(self._waiting)))] or None
             if some is None:
                 self._look = False

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from math import inf
 
 import trio
 
@@ -70,7 +71,7 @@ class MemoryStore:
         """The session's state, if there is one."""
         return self._states.get(session)
 
-    def release(self, state: State) -> None:
+    def release(self, state: State, seen: int = 0) -> None:
         """Nothing: it is kept where it is."""
 
     async def delete(self, session: str) -> None:
@@ -194,5 +195,7 @@ class MemoryStore:
     async def tend(self) -> None:
         """Nothing: there are no other processes."""
 
-    def watch(self, woken: Callable[[str], object], lost: Callable[[str], object]) -> None:
+    def watch(
+        self, woken: Callable[[str], object], lost: Callable[[str], object], room: Callable[[], float] = lambda: inf
+    ) -> None:
         """Nothing: every session is in memory."""

@@ -8,6 +8,7 @@ memory takes mail in by its seqs; what arrives here before an earlier one does w
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import partial
+from math import inf
 
 import trio
 from attrs import define, field
@@ -125,12 +126,12 @@ class PostgresStore:
         state: State | None = await self._pool.transact(partial(_take, session=session, me=self.holder), claimed)
         return state
 
-    def release(self, state: State) -> None:
+    def release(self, state: State, seen: int = 0) -> None:
         """Let go of a session."""
         held = self._held.get(state.id)
         if held is not None and held.state is state:
             self._drop(state.id)
-            self._watch.free(held.key)
+            self._watch.free(held.key, seen)
 
     def _drop(self, session: str) -> None:
         held = self._held.pop(session)
@@ -156,9 +157,11 @@ class PostgresStore:
         """Nothing: the store has tasks of its own for it."""
         await trio.lowlevel.checkpoint()
 
-    def watch(self, woken: Callable[[str], object], lost: Callable[[str], object]) -> None:
+    def watch(
+        self, woken: Callable[[str], object], lost: Callable[[str], object], room: Callable[[], float] = lambda: inf
+    ) -> None:
         """Call `woken` with a session that was taken up and is not in memory yet; `lost` with one that others took."""
-        self._watch.woken, self._lost = woken, lost
+        self._watch.woken, self._watch.room, self._lost = woken, room, lost
 
     async def look(self, session: str) -> tuple[State, Sequence[Envelope]] | None:
         """A copy of the session as it stands, and its unread mail."""

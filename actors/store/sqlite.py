@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any, TypeVar
 
 import trio
@@ -202,7 +203,7 @@ class SQLiteStore:
                 self.release(state)
         return state
 
-    def release(self, state: State) -> None:
+    def release(self, state: State, seen: int = 0) -> None:  # noqa: ARG002  # what is taken up for nothing rests again
         """Let go of a session."""
         if self._states.get(state.id) is state:
             self._drop(state.id)
@@ -230,7 +231,12 @@ class SQLiteStore:
         """The sessions of these agents that may have something to do."""
         return await self._read(unfinished, agents, self._take())
 
-    def watch(self, woken: Callable[[str], object], lost: Callable[[str], object]) -> None:
+    def watch(
+        self,
+        woken: Callable[[str], object],
+        lost: Callable[[str], object],
+        room: Callable[[], float] = lambda: inf,  # noqa: ARG002  # it takes up nothing by itself
+    ) -> None:
         """Call `woken` with a session that is not in memory and was sent mail that may wake it; `lost` with one that others took."""
         self._woken, self._lost = woken, lost
 
