@@ -14,12 +14,14 @@ from ._dotenv import load
 from ._run import run_agent
 from ._sessions import add_parsers, run_sessions
 from ._target import EXAMPLE, find_agent
+from ._worker import add_worker, work
 
 EPILOG = f"""examples:
   postroom demo
   postroom run {EXAMPLE} "Check the prod log."
   postroom run mypackage.agents:Researcher "..." --model openai:gpt-5.2 --json
   postroom sessions list --store sqlite:///agents.db
+  postroom worker --store postgresql://localhost/agents mypackage.agents
 """
 RUN = """Run an agent on a task and show its answer, its tool calls and the mail it reads as they happen.
 
@@ -48,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--verbose", action="store_true", help="show the tracebacks of what crashed, too")
     run.add_argument("--store", metavar="URL", help="where the session is kept, such as sqlite:///agents.db; else in memory")
     add_parsers(commands)
+    add_worker(commands)
     return top
 
 
@@ -76,6 +79,8 @@ def _done(given: argparse.Namespace) -> int:
         return demo()
     if given.command in {"sessions", "doctor"}:
         return run_sessions(given)
+    if given.command == "worker":
+        return work(given)
     how = {"model": given.model, "as_json": given.json, "tracebacks": given.verbose, "store": given.store}
     return run_agent(find_agent(given.agent), given.task, **how)
 

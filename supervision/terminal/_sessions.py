@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +15,8 @@ from actors.agent._record import State
 from actors.store._resolve import SQLITE
 from supervision._system import System, open_system
 
-STORE = "POSTROOM_STORE"
+from ._store import add_store, store_of
+
 SESSIONS = """Look at the sessions of a store, and write to them. Who runs them reads it; if nobody does now, whoever runs them next.
 
 The store is named by --store or by $POSTROOM_STORE, such as sqlite:///agents.db.
@@ -47,29 +47,22 @@ def add_parsers(commands: Any) -> None:
     _verb(verbs, "watch", "its transcript, and what is added to it, until Ctrl-C")
     doctor = commands.add_parser("doctor", help="check a store", description=DOCTOR)
     doctor.add_argument("--json", action="store_true", help="as one JSON object")
-    _store(doctor)
+    add_store(doctor)
 
 
 def _verb(verbs: Any, name: str, what: str, *, session: bool = True) -> argparse.ArgumentParser:
     verb: argparse.ArgumentParser = verbs.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
     if session:
         verb.add_argument("session", help="its id")
-    _store(verb)
+    add_store(verb)
     return verb
-
-
-def _store(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--store", metavar="URL", default=os.environ.get(STORE) or None, help=f"where sessions are kept; else ${STORE}"
-    )
 
 
 def run_sessions(given: argparse.Namespace) -> int:
     """Do what was typed; the exit code."""
-    if given.store is None:
-        raise ConfigError(f"no store: write --store sqlite:///agents.db, or set {STORE}")
-    path = given.store.removeprefix(SQLITE)
-    if given.store.startswith(SQLITE) and path and not Path(path).exists():
+    store = store_of(given)
+    path = store.removeprefix(SQLITE)
+    if store.startswith(SQLITE) and path and not Path(path).exists():
         raise ConfigError(f"there is no store {path}; give the path of one, `postroom run ... --store` makes it")
     code: int = trio.run(_inside, _doctor if given.command == "doctor" else VERBS.get(given.verb, _order), given)
     return code

@@ -24,14 +24,18 @@ def find_agent(target: str) -> type[Agent]:
         raise ConfigError(f"{target!r} names a file; write the module: {name.removesuffix('.py')}:{attribute or 'Agent'}")
     if not colon or not attribute.isidentifier() or not all(part.isidentifier() for part in name.split(".")):
         raise ConfigError(f"{target!r} names no agent; write module:Agent, such as {EXAMPLE}")
-    module = _imported(name)
+    module = imported(name)
     found = getattr(module, attribute, None)
     if not (inspect.isclass(found) and issubclass(found, Agent)):
         raise ConfigError(_no_agent(module, attribute, found))
     return found
 
 
-def _imported(name: str) -> ModuleType:
+def imported(name: str) -> ModuleType:
+    """The module of this name, from the working directory first. `ConfigError` if there is none, or its code raised."""
+    if name.endswith(".py") or not all(part.isidentifier() for part in name.split(".")):
+        write = name.removesuffix(".py").partition(":")[0].replace("/", ".")
+        raise ConfigError(f"{name!r} names no module; write it as Python imports it from here, such as {write}")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:  # a console script starts with its own folder there
         sys.path.insert(0, str(Path.cwd()))
     try:
