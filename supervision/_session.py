@@ -136,11 +136,9 @@ class SessionPlace(Place):
         self.mailbox.closed = False  # an earlier activation's end closed it
         self.emit = runtime.hub.emit
         self.session = Session(config, state, store, self)
-        self.leaving = False  # memory, that is: nothing ends
-        self.seen = 0  # up to which of its mail it had nothing to do when it left
+        self.leaving, self.seen = False, 0  # memory, that is: nothing ends; up to which of its mail it had nothing to do then
         self.shut = False  # it leaves although it does not rest: what runs ends, and goes on wherever it is opened next
-        self.final = False  # somebody ends the session itself, and not only what runs for it here
-        self.joining = False
+        self.joining = self.final = False  # somebody ends the session itself, and not only what runs for it here
         self.by_itself = False  # mail or the store woke it, and nobody opened it since
 
     def standing(self) -> Status:

@@ -12,10 +12,10 @@ from actors.store.postgres import PostgresStore
 
 
 @asynccontextmanager
-async def opened(url: str, lease: float = 30.0) -> AsyncIterator[PostgresStore]:
-    """The store in this database; what is done in it may take 20 s."""
+async def opened(url: str, lease: float = 30.0, seconds: float = 20) -> AsyncIterator[PostgresStore]:
+    """The store in this database; what is done in it may take so long."""
     store = PostgresStore(url, lease)
-    with trio.fail_after(20):
+    with trio.fail_after(seconds):
         await store.open()
         try:
             yield store

@@ -29,7 +29,7 @@ WIDE = {  # module, function, what it catches: why it must
     ("actors._waiters", "guarded_async", "Exception"): "the same, where it is awaited: tools",
     ("supervision._lives", "run", "BaseException"): "where the failure of a life becomes an exit",
     ("supervision._lives", "_say_goodbye", "BaseException"): "`on_stop` is foreign, and the life must end all the same",
-    ("supervision.terminal._target", "_imported", "Exception"): "a user's module, imported by name, raises what it likes",
+    ("supervision.terminal._target", "imported", "Exception"): "a user's module, imported by name, raises what it likes",
 }
 
 CROWDED = {  # module, function: why it may take more
