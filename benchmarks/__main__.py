@@ -28,6 +28,7 @@ NAMES = (
     "durable_round",
     "long_session",
     "recover",
+    "workers",
 )
 
 
