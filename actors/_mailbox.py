@@ -72,10 +72,7 @@ Admission = Callable[[Priority], Priority]
 
 @frozen
 class MailboxStatistics:
-    """Counts since the mailbox was made (`accepted`, `duplicates`, `refused`) and now (`unread`, `waiting` readers).
-
-    A send through a ref that waited for room was refused once before.
-    """
+    """Counts since the mailbox was made (`accepted`, `duplicates`, `refused`) and now (`unread`, `waiting` readers)."""
 
     accepted: int
     unread: int
