@@ -226,3 +226,11 @@ async def test_a_stopped_run_of_a_child_is_told_once() -> None:
         await here.idle()
         assert told(here) == ["stopped"]
         assert isinstance(here.request(0).transcript[0], UserItem)
+
+
+async def test_the_end_of_a_child_wakes_its_parent_wherever_it_runs() -> None:
+    """Another process may have it: its place is not here."""
+    async with scene(say("seen")) as here:
+        here.box.accept(WatchedEvent("kid", "answer", {"text": "done"}), FromSession("kid"))
+        await here.idle()
+        assert here.asked == 1

@@ -19,6 +19,7 @@ from actors._envelope import (
     FromUser,
     Sender,
     ToolCallFinished,
+    tells_an_end,
 )
 from actors._limits import WakeKind
 from actors.models._render import body_text
@@ -110,4 +111,6 @@ def wakes(envelope: Envelope, state: State, wake_on: Collection[WakeKind], is_ch
         row = state.calls.get(body.call)
         silent = body.call not in state.placeholders or (row is not None and row.run <= state.stopped_run)
         return not silent and "tool" in wake_on
+    if tells_an_end(body) and isinstance(envelope.sender, FromSession):
+        return "child" in wake_on  # wherever that child runs: only its end is told to a parent so
     return kind_of(envelope.sender, state, is_child) in wake_on
