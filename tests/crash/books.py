@@ -21,6 +21,7 @@ class Mail:
     session: int
     seq: int
     id: str | None
+    hops: int
     body: dict[str, Any]
 
 
@@ -29,6 +30,7 @@ class Books:
     """All of a store. Sessions by the keys that the tables know them by."""
 
     keys: dict[str, int]
+    cursors: dict[int, int]  # up to which each mailbox was read
     mail: list[Mail]
     items: dict[int, list[dict[str, Any]]]
     calls: Rows  # session, id, tool, status, outcome
@@ -42,14 +44,14 @@ def read(url: str) -> Books:
             found = db.execute("PRAGMA integrity_check").fetchall()
             return _read(
                 lambda query: db.execute(query).fetchall(),
-                "SELECT at >> 32, at & 0xFFFFFFFF, id, body FROM mail ORDER BY at",
+                "SELECT at >> 32, at & 0xFFFFFFFF, id, hops, body FROM mail ORDER BY at",
                 "SELECT at >> 32, item FROM items ORDER BY at",
                 [text for (text,) in found if text != "ok"],
             )
     with psycopg.connect(url) as server:
         return _read(
             lambda query: server.execute(query.encode()).fetchall(),
-            "SELECT box, seq, id, body FROM mail ORDER BY box, seq",
+            "SELECT box, seq, id, hops, body FROM mail ORDER BY box, seq",
             "SELECT session, item FROM items ORDER BY session, place",
             [],
         )
@@ -60,5 +62,6 @@ def _read(ask: Callable[[str], Rows], mail: str, items: str, damage: Sequence[st
     told: dict[int, list[dict[str, Any]]] = {key: [] for key in keys.values()}
     for session, item in ask(items):
         told[session].append(json.loads(item))
-    letters = [Mail(session, seq, id, json.loads(body)) for session, seq, id, body in ask(mail)]
-    return Books(keys, letters, told, ask("SELECT session, id, tool, status, outcome FROM calls"), list(damage))
+    letters = [Mail(session, seq, id, hops, json.loads(body)) for session, seq, id, hops, body in ask(mail)]
+    cursors = {int(box): int(cursor) for box, cursor in ask("SELECT box, mail_cursor FROM mailboxes")}
+    return Books(keys, cursors, letters, told, ask("SELECT session, id, tool, status, outcome FROM calls"), list(damage))
