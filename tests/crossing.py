@@ -53,7 +53,7 @@ async def main(url: str, me: int, of: int, commits: int) -> None:
         with trio.fail_after(600):
             await box.receive(last - 1)
         assert [mail.seq for mail in box.unread(0)] == list(range(1, last + 1))
-    print(time.monotonic() - wrote, flush=True)  # noqa: T201
+    os.write(1, f"{time.monotonic() - wrote}\n".encode())  # whole: four of them write there
     await store.close()
 
 
