@@ -140,7 +140,7 @@ def test_a_missing_field_of_the_envelope_is_refused(envelope: Envelope, data: st
     ("path", "wrong", "told"),
     [
         (("sender", "type"), "admin", '`sender.type`: expected "user" or "session" or "actor" or "tool_call" or "system"'),
-        (("body", "type"), "Note", '`body.type`: expected "user_message" or'),
+        (("body", "type"), "no_such_type", '`body.type`: expected "user_message" or'),
         (("body", "type"), ["user_message"], "`body.type`: expected"),
         (("id",), "", "`id`: expected an id"),
         (("id",), "a b", "`id`: expected an id"),
