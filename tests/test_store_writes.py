@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from actors import (
     VersionConflict,
 )
 from actors._limits import SESSION_DEFAULTS
-from actors.agent._record import Commit, Draft, State, TimerRow
+from actors.agent._record import Commit, Draft, State, TimerRow, WatchRow
 from actors.agent._settle import ended
 from actors.models._blocks import Usage
 from actors.store import _pg_schema, _schema
@@ -40,11 +41,13 @@ from actors.store.postgres import PostgresStore
 from actors.store.sqlite import SQLiteStore
 
 TABLES = {  # of a store, with what tells rows apart
-    "sessions": "key", "mailboxes": "box", "mail": "body", "items": "item", "calls": "session, id", "timers": "session, id"
+    "sessions": "key", "mailboxes": "box", "mail": "body", "items": "item", "calls": "session, id", "timers": "session, id",
+    "watches": "watcher, id",
 }  # fmt: skip
 ASKED = CallRecord("call_1", "look", {"id": "call_1"}, "started", run=1)
 DONE = Outcome.completed("seen")
 END = Draft("s", ToolCallFinished("call_1", "look", DONE), FromToolCall("s", "call_1"))
+EYE = WatchRow("w1", "t", datetime(2999, 1, 1, tzinfo=UTC), ("answer",))
 TEA = TimerRow("t1", mail("tea").sent_at, "tea", "is ready")
 OF_THE_LOOP = {
     "an amendment": Commit(amend=user("more")),
@@ -67,6 +70,8 @@ OF_CALLS = {
     "mail": Commit(mail=(Draft("t", AgentMessage("hello"), FromSession("s")),), loop=False),
     "a timer": Commit(timers=(evolve(TEA, id="t2"),), loop=False),
     "a timer that fired": Commit(timers_gone=("t1",), loop=False),
+    "a watch": Commit(watches=(EYE,), loop=False),
+    "a watch that ended": Commit(watches_gone=("w1",), loop=False),
     "what was spent": Commit(spent=Usage(1, 2, 3), loop=False),
     "what was fetched": Commit(fetched=("call_7",), loop=False),
 }
@@ -234,7 +239,7 @@ def _until(ground: Ground) -> str:
 async def test_whatever_of_a_commit_fails_nothing_of_it_is_kept(ground: Ground) -> None:
     """The end of a call, the mail that tells of it, the item, the cursor: one transaction."""
     write = Commit(
-        append=(says("ok"),), mail_cursor=1, calls=(ended(ASKED, DONE),), mail=(END,), timers=(evolve(TEA, id="t2"),)
+        append=(says("ok"),), mail_cursor=1, calls=(ended(ASKED, DONE),), mail=(END,), timers=(evolve(TEA, id="t2"),), watches=(EYE,)
     )  # fmt: skip
     async with ground.store() as store:
         state = await at_work(store)
