@@ -265,7 +265,7 @@ class _Asked(AbstractAsyncContextManager[AsyncIterator[ModelEvent]]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         try:
-            return await self._way.__aexit__(kind, error, trace)
+            return await self._way.__aexit__(kind, error, trace)  # noqa: ASYNC102  # as of what it stands for
         except ModelError as failed:
             self.shared.gate.heed(failed)
             raise
