@@ -1,19 +1,16 @@
 """Commits that are begun: they hold in memory at once, and in the file with what comes next, or not at all."""
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 from sqlite_files import mail, opened
 from transcripts import says, user
 
 from actors import LeaseLost
 from actors.agent._record import Commit, State
 from actors.store import sqlite
-from actors.store._writer import SOON
 
 GO, OK = user("go"), says("ok")
 
@@ -93,32 +90,3 @@ async def test_what_was_begun_by_one_who_is_not_the_owner_is_refused_at_the_next
         found = await first.look("s")
         assert found is not None
         assert found[0].items == [GO]
-
-
-async def test_the_end_of_a_call_is_in_the_file_at_once_and_on_the_disk_a_moment_later(path: str) -> None:
-    """A process that is killed loses none of it; a machine that loses its power forgets ten milliseconds at most."""
-    async with opened(path) as store:
-        state = State("s", "Clerk")
-        await store.create(state)
-        writer = store._writer
-        assert writer is not None
-        before = writer.flushes
-        await store.begin(state, Commit(mail=(mail("it is done"),), loop=False))
-        assert (store.mailbox("s").last, writer.flushes) == (1, before)
-        with closing(sqlite3.connect(path)) as db:
-            assert db.execute("SELECT count(*) FROM mail").fetchone() == (1,)
-        while writer.flushes == before:  # noqa: ASYNC110  # another thread counts
-            await trio.sleep(SOON)
-
-
-async def test_whoever_is_told_that_a_message_is_kept_has_all_before_it_on_the_disk(path: str) -> None:
-    """A flush is of the whole log, and a send never goes without."""
-    async with opened(path) as store:
-        state = State("s", "Clerk")
-        await store.create(state)
-        writer = store._writer
-        assert writer is not None
-        before = writer.flushes
-        await store.begin(state, Commit(mail=(mail("it is done"),), loop=False))
-        await store.send(mail("hello"))
-        assert (writer.flushes, writer._unflushed) == (before + 1, None)

@@ -187,7 +187,7 @@ class Calls:
                     if row is not None:
                         row, tried = ended(row, outcome), True
                         commit = Commit(calls=(row,), mail=(finished(self._state, row),), loop=False)
-                        await self._store.begin(self._state, commit)
+                        await self._store.commit(self._state, commit)
                     return row
             except LeaseLost as error:
                 self._home.lost(error)

@@ -8,10 +8,6 @@ under a savepoint of its own, commits once, and wakes everybody: one waiter cost
 more. A job that fails is rolled back alone; where the commit itself fails, everything of the batch does. Letters need no
 savepoint: they are refused before anything is written, and written together.
 
-Of jobs that may be flushed later (`soon`), a transaction is committed without a flush: it is in the file, whole, whatever becomes of
-this process, and on the disk with the next transaction that is flushed, or a moment later. Only a machine that loses its power in
-between forgets it, and then nothing that came after it is there either.
-
 Jobs are handed to the thread when trio's scheduler has let every task run that could, and not one by one: two hundred senders
 that were woken together send together, and the thread does not fight them for the interpreter meanwhile.
 
@@ -40,12 +36,10 @@ from actors._errors import ActorsError, StoreError
 
 from ._admit import Accepted, Letter
 from ._post import Intake
-from ._schema import OURS
 from ._trouble import trouble
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
-SOON, AGAIN = 0.01, 1.0  # seconds until what was not flushed is, and until that is tried again
 PATIENCE = 32  # passes of trio's scheduler
 MOST = 256  # jobs in one transaction: it bounds how long a commit can take
 
@@ -58,7 +52,6 @@ class _Job:
     letter: Letter | None
     then: Callable[[Any], Any] | None
     task: trio.lowlevel.Task | None
-    soon: bool = False
     value: Any = None
     error: BaseException | None = None
 
@@ -90,9 +83,6 @@ class Writer:
 
     def __init__(self, path: str, db: sqlite3.Connection, foreign: Work, then: Callable[[Any], Any]) -> None:
         self.commits = 0
-        self.flushes = 0
-        self._full = True  # flush each transaction, as the connection is told
-        self._unflushed: float | None = None  # seconds until something is
         self._foreign = (foreign, None, then, None)
         self._version: int | None = None  # of the file; only other processes' commits change it
         self._path = path
@@ -110,22 +100,20 @@ class Writer:
     # -------------------------------------------------------------- in trio's thread
     def take_in(self, letter: Letter, then: Callable[[Accepted], Any]) -> Coroutine[Any, Any, Any]:
         """As `do`: accept a letter."""
-        return self._wait(_Job(None, letter, then, None))
+        return self._wait(None, letter, then)
 
-    def do(
-        self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], Any] | None = None, *, soon: bool = False
-    ) -> Coroutine[Any, Any, Any]:
-        """Run `work` in a transaction; what `then` makes of its result, or the result, once it is durable, or (`soon`) in the file.
+    def do(self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], Any] | None = None) -> Coroutine[Any, Any, Any]:
+        """Run `work` in a transaction; what `then` makes of its result, or the result, once it is durable.
 
         Cancelled meanwhile, it is done all the same. Raises what `work` raises, and `StoreError` for what SQLite could not do.
         """
-        return self._wait(_Job(work, None, then, None, soon))
+        return self._wait(work, None, then)
 
     @enable_ki_protection
-    async def _wait(self, job: _Job) -> Any:
+    async def _wait(self, work: Work | None, letter: Letter | None, then: Callable[[Any], Any] | None) -> Any:
         if self._over:
             raise StoreError(f"the store {self._path} is closed; use it inside the block of its system")
-        job.task = trio.lowlevel.current_task()
+        job = _Job(work, letter, then, trio.lowlevel.current_task())
         self._gathered.append(job)
         self._passes = 0
         return await trio.lowlevel.wait_task_rescheduled(job.leave)
@@ -137,7 +125,7 @@ class Writer:
         """
         if not self._gathered:
             self._passes = PATIENCE
-        self._gathered.append(_Job(work, None, then, None, soon=True))
+        self._gathered.append(_Job(work, None, then, None))
 
     def _send_off(self, pause: float) -> None:
         if self._gathered and (pause > 0 or self._passes <= 0):
@@ -172,9 +160,7 @@ class Writer:
             try:
                 self._token.run_sync_soon(self._settle, batch)
             except trio.RunFinishedError:
-                break
-        if self._unflushed is not None:
-            self._flush()
+                return
 
     def _batches(self) -> Iterator[list[_Job]]:
         """All that waits, as it came, at most `MOST` jobs at a time, until the end."""
@@ -183,10 +169,8 @@ class Writer:
         while waiting or not over:
             while not over and len(waiting) < MOST:
                 try:
-                    more = self._jobs.get(block=not waiting, timeout=self._unflushed)
+                    more = self._jobs.get(block=not waiting)
                 except Empty:
-                    if not waiting:
-                        self._flush()
                     break
                 over = more is None
                 waiting += more or ()
@@ -205,9 +189,6 @@ class Writer:
 
     def _transact(self, batch: list[_Job]) -> None:
         db = self._db
-        full = not all(job.soon for job in batch)
-        self._flushing(full)
-        before = db.total_changes
         db.execute("BEGIN IMMEDIATE")
         [version] = db.execute("PRAGMA data_version").fetchone()
         if version != self._version:
@@ -228,9 +209,6 @@ class Writer:
         db.execute("COMMIT")
         self.commits += 1
         self._version = version
-        if db.total_changes != before:
-            self.flushes += full
-            self._unflushed = None if full else SOON
 
     def _work(self, job: _Job, intake: Intake, *, lonely: bool) -> None:
         """Do one job, under a savepoint if it is not alone. Raises `sqlite3.Error` where the whole transaction is lost."""
@@ -250,22 +228,6 @@ class Writer:
                 db.execute("ROLLBACK TO job")
         if not lonely:
             db.execute("RELEASE job")
-
-    def _flushing(self, full: bool) -> None:
-        if full is not self._full:
-            self._db.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
-            self._full = full
-
-    def _flush(self) -> None:
-        """Have all that is in the file on the disk: a transaction that changes nothing but is flushed."""
-        try:
-            self._flushing(True)
-            self._db.execute(f"PRAGMA application_id = {OURS}")
-        except sqlite3.Error:
-            self._unflushed = AGAIN
-        else:
-            self.flushes += 1
-            self._unflushed = None
 
     def _roll_back(self) -> None:
         if self._db.in_transaction:

@@ -276,9 +276,6 @@ class SQLiteStore:
     # -------------------------------------------------------------- commits and mail
     async def commit(self, state: State, commit_: Commit) -> None:
         """Keep a commit, then apply it."""
-        await self._commit(state, commit_, soon=False)
-
-    async def _commit(self, state: State, commit_: Commit, *, soon: bool) -> None:
         change = self._changed(state, commit_)
         before = self._begun.get(state.id)
 
@@ -289,17 +286,12 @@ class SQLiteStore:
             self._is_kept(state.id, before)
 
         with trio.CancelScope(shield=True):
-            await self._open().do(
-                lambda db: commit(db, change) if before is None else commit_both(db, before, change), kept, soon=soon
-            )
+            await self._open().do(lambda db: commit(db, change) if before is None else commit_both(db, before, change), kept)
 
     async def begin(self, state: State, commit_: Commit) -> None:
-        """Apply a commit that is on its way to the file; the next one sees to it that it is there.
-
-        One with mail is in the file when this returns, for there its mail gets its places; it is flushed with the next.
-        """
+        """Apply a commit that is on its way to the file; the next one sees to it that it is there."""
         if state.id in self._begun or commit_.mail or not commit_.loop:
-            await self._commit(state, commit_, soon=True)
+            await self.commit(state, commit_)
             return
         change = self._changed(state, commit_)
 
