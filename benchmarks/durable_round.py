@@ -1,9 +1,10 @@
 """What does an agent's round cost when nothing of it may be lost: each step on the disk before the next one begins?
 
-As `agent_round`, with a store. A round of ours is three commits and one flush: of the call's end with its mail, of the results with
-what was read, and of the answer to them with the start of its calls. For a model may be asked before what it reads is on the disk, as
-long as nothing follows from its answer before that is; one that takes its time has it flushed meanwhile. (A commit of its own for the
-start of a call is needed only where it had to wait for a slot.) The clock is the one on the wall.
+As `agent_round`, with a store. A round of ours is three commits and two flushes that wait for each other: the call's end with its
+mail; then the results with what was read, together with the answer to them and the start of its calls. For a model may be asked
+before what it reads is kept, as long as nothing follows from its answer before both are; one that takes its time has them flushed
+meanwhile. (A commit of its own for the start of a call is needed only where it had to wait for a slot.) The clock is the one on
+the wall.
 """
 
 import sys
