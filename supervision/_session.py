@@ -188,7 +188,7 @@ class SessionPlace(Place):
         return self.session.store.durable and self.mailbox.closed and not self.final and self.started
 
     def _kept_on(self) -> Any:
-        return self.runtime.waking.stored(self.address, LeaseLost(f"{self.address} is leaving memory here"))
+        return self.runtime.waking.stored(self.address, LeaseLost(f"{self.address} is leaving memory here"), self.config.agent)
 
     def _refused(self, refusal: SendRefused) -> None:
         self.runtime.hub.emit(Refused, session=self.address, recipient=self.address, error=str(refusal))

@@ -15,6 +15,7 @@ from typing import Any
 
 import trio
 
+from actors._dispatch import resolve
 from actors._envelope import Action, Control, DropTimer, Envelope, Priority, Receipt, SetTimer, TimerFired
 from actors._errors import ActorsError, ConfigError, LeaseLost, MailboxFull, RecipientStopped, StartFailed, StoreError
 from actors._exit import Failed, Status, Stopped
@@ -169,23 +170,23 @@ class Waking:
         if agent is None:
             todo = f"write open_system(agents=[{found.agent}])"
             why = ConfigError(f"{address} is kept as a session of {found.agent}, which is not registered here; {todo}")
-            return StoredPlace(self._root, address, why, elsewhere=True)
+            return StoredPlace(self._root, address, why, None, elsewhere=True)
         if self._root.closing:
-            return self.stored(address, ActorsError(f"{address} is not brought into memory: this system is stopping"))
+            return self.stored(address, ActorsError(f"{address} is not brought into memory: this system is stopping"), agent)
         options = {**self.made(address, agent), **(self._options.get(address) or taken_up(found.options))}
         try:
             await self._root.opener.wake(agent, address, options)
         except (ConfigError, LeaseLost) as why:  # it cannot run as it is written, or runs elsewhere; its mail is accepted
-            return StoredPlace(self._root, address, why, elsewhere=isinstance(why, LeaseLost))
+            return StoredPlace(self._root, address, why, agent, elsewhere=isinstance(why, LeaseLost))
         except ActorsError as why:
             if not self._root.closing:
                 raise
-            return self.stored(address, why)
+            return self.stored(address, why, agent)
         return self._root.router.find(address)
 
-    def stored(self, address: str, why: ActorsError) -> "StoredPlace":
-        """What accepts the mail of a session that is kept, whoever runs it next."""
-        return StoredPlace(self._root, address, why, elsewhere=True)
+    def stored(self, address: str, why: ActorsError, agent: type[Agent]) -> "StoredPlace":
+        """What accepts the mail of a session of this class that is kept, whoever runs it next."""
+        return StoredPlace(self._root, address, why, agent, elsewhere=True)
 
 
 class StoredPlace:
@@ -194,8 +195,9 @@ class StoredPlace:
     kind = "stored"
     direct = False
 
-    def __init__(self, root: Any, address: str, why: ActorsError, *, elsewhere: bool) -> None:
+    def __init__(self, root: Any, address: str, why: ActorsError, agent: type[Agent] | None, *, elsewhere: bool) -> None:
         self.elsewhere = elsewhere
+        self._handlers = {} if agent is None else agent.__handlers__
         self._root = root
         self.store: Store = root.store
         self.address = address
@@ -219,12 +221,19 @@ class StoredPlace:
         """Accept durably; whoever empties its mailbox is elsewhere, so room is looked for now and then."""
         until = trio.current_time() + seconds
         words = as_words(self.address, body)
-        if words is None:
+        if words is None and resolve(self._handlers, type(body)) is None:
             raise TypeError(
                 f"{self.address} is a session and takes str, UserMessage or AgentMessage, not {type(body).__name__}"
             )
         while True:
-            draft = Draft(self.address, words, identity.check().sender, id, identity.permit(priority), identity.hops)
+            draft = Draft(
+                self.address,
+                body if words is None else words,
+                identity.check().sender,
+                id,
+                identity.permit(priority),
+                identity.hops,
+            )
             try:
                 receipt = await self.store.send(draft)
             except MailboxFull:

@@ -5,18 +5,20 @@ from typing import Any
 
 import pytest
 import trio
+from attrs import frozen
 from durable import Effects, asleep, awake, outcomes, played, said, system_on, until, url_of
 
-from actors import (
-    FromUser,
-    LeaseLost,
-    StartFailed,
-    Status,
-    UserMessage,
-)
+from actors import Agent, FromUser, LeaseLost, StartFailed, Status, UserMessage, handle, tool
 from actors.agent._record import Draft
-from actors.models import call, say, slow
+from actors.models import ScriptedModel, call, say, slow
 from supervision import open_system
+
+
+@frozen
+class Noted:
+    """What agents here take beside words."""
+
+    number: int
 
 
 # ------------------------------------------------------------------ leaving memory, and coming back
@@ -45,6 +47,39 @@ async def test_a_timer_brings_a_session_back_when_it_falls_due(place: Path | str
         await session.send_after(1, "wake up")
         await until(lambda: system.statistics().sessions == 0)
         await until(lambda: len(agent.model.requests) == 1)
+
+
+async def test_what_is_sent_while_its_system_stops_is_kept(place: Path | str) -> None:
+    """That a process ends is no end of a session: a call's last words reach it, and what a handler of its own takes."""
+
+    class Recorder(Agent):
+        """You listen."""
+
+        model = ScriptedModel([call("work")])
+
+        @handle
+        async def note(self, message: Noted) -> None:
+            """Nothing."""
+
+        @tool
+        async def work(self) -> None:
+            """Work, and report when that is cut off."""
+            try:
+                await trio.sleep_forever()
+            finally:
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(0.1)
+                    for body in ("cut off", Noted(1)):
+                        await self.find("other").send(body, wait=1)
+
+    async with system_on(place) as system:
+        await system.open(Recorder, session="other")
+        working = await system.open(Recorder, session="working")
+        await working.send("go")
+        await until(lambda: bool(Recorder.model.requests))
+        await trio.sleep(0.1)
+    async with system_on(place) as system:
+        assert {each.id: each.unread for each in await system.sessions()}["other"] == 2
 
 
 async def test_words_that_come_while_it_leaves_are_not_lost(place: Path | str) -> None:
