@@ -6,7 +6,7 @@ transcript, numbered by each reader for itself; what passed between two looks co
 the pieces of an answer, the progress of a call and that it detached, usage, nudges.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,7 +31,7 @@ from actors.events import (
 from actors.models._items import AssistantItem, Item, ResultsItem, UserItem
 from actors.store._api import Store
 
-from ._stream import Events
+from ._stream import Followed
 
 SOON, RARE = 0.05, 1.0  # seconds between two looks, at first and at last
 AT_WORK = {Status.RUNNING, Status.WAITING}
@@ -230,16 +230,13 @@ def _reason(state: State) -> str:
     return "answered" if isinstance(last, AssistantItem) and not last.calls else "stopped"
 
 
-class FarStream(Events):
+class FarStream(Followed):
     """As `RunStream`, of a session that another process runs. Iterate it; it ends with the run that read the message."""
 
     def __init__(self, far: Far, before: State, seq: int, *, duplicate: bool) -> None:
         self._far = Far(far.store, far.session)
         self._seq = seq
         self._long_ago = duplicate and is_read(before, seq)  # which answers were of that run, nobody knows any more
-        self._run: int | None = None
-        self._answer: str | None = None
-        self._over: RunFailed | None = None
         self.events = self._followed(_as_it_was(before, seq) if duplicate else before)
 
     async def _followed(self, before: State) -> AsyncGenerator[AnyEvent]:
@@ -265,20 +262,6 @@ class FarStream(Events):
         done = self._run is not None and (state.run > self._run or state.status in OVER)
         if done or state.status is Status.STOPPED:
             self._over = without(state)
-
-    def __aiter__(self) -> AsyncIterator[AnyEvent]:
-        return self.events
-
-    @property
-    def answer(self) -> str:
-        """The run's last answer. Raises `RunFailed` if it has none (yet)."""
-        if self._answer is not None:
-            return self._answer
-        raise (
-            RunFailed(status=Status.RUNNING, reason="it has not answered yet")
-            if self._over is None
-            else RunFailed(**vars(self._over))
-        )
 
 
 def _as_it_was(state: State, seq: int) -> State:

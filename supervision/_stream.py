@@ -43,7 +43,28 @@ def session_events(hub: Hub, address: str, since: int | None, *, ended: bool) ->
     )
 
 
-class RunStream(Events):
+class Followed(Events):
+    """The events of one run, and the answer that they told of."""
+
+    events: AsyncGenerator[AnyEvent]
+    _run: int | None = None
+    _answer: str | None = None
+    _over: RunFailed | None = None  # why there is no answer, if there is none, once the run is over
+
+    def __aiter__(self) -> AsyncIterator[AnyEvent]:
+        return self.events
+
+    @property
+    def answer(self) -> str:
+        """The run's last answer. Raises `RunFailed` if it has none (yet)."""
+        if self._answer is not None:
+            return self._answer
+        if self._over is None:
+            raise RunFailed(status=Status.RUNNING, reason="it has not answered yet")
+        raise RunFailed(**vars(self._over))
+
+
+class RunStream(Followed):
     """The events of one run; iterate it. It ends with the run, or with the session."""
 
     def __init__(self, place: Any, receipt: Receipt, since: int) -> None:
@@ -52,9 +73,6 @@ class RunStream(Events):
         self._begun = (
             not receipt.duplicate
         )  # one sent before is followed from where it was sent or read, as far back as there are events
-        self._run: int | None = None
-        self._answer: str | None = None
-        self._over: RunFailed | None = None  # why there is no answer, if there is none, once the run is over
         self.events = self._followed(place.runtime.hub, since)
 
     def _followed(self, hub: Hub, since: int) -> AsyncGenerator[AnyEvent]:
@@ -120,13 +138,3 @@ class RunStream(Events):
     @staticmethod
     def _without(status: Status, why: str) -> RunFailed:
         return RunFailed(status=status, reason=why)
-
-    def __aiter__(self) -> AsyncIterator[AnyEvent]:
-        return self.events
-
-    @property
-    def answer(self) -> str:
-        """The run's last answer. Raises `RunFailed` if it has none (yet)."""
-        if self._answer is not None:
-            return self._answer
-        raise self._without(Status.RUNNING, "it has not answered yet") if self._over is None else RunFailed(**vars(self._over))

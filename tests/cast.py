@@ -105,3 +105,19 @@ class Done(Worker):
         self.finish(message)
         await trio.sleep(1)
         return "goodbye"
+
+
+class Noting(Worker):
+    """Notes its starts and stops, by name, in a diary that many share."""
+
+    def __init__(self, diary: list[str], name: str) -> None:
+        super().__init__()
+        self.diary, self.name = diary, name
+
+    async def on_start(self) -> None:
+        """Note it."""
+        self.diary.append(f"+{self.name}")
+
+    async def on_stop(self, exit: Exit) -> None:
+        """Note it."""
+        self.diary.append(f"-{self.name}")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import frozen
-from cast import Boom, Crash, Worker
+from cast import Boom, Crash, Noting, Worker
 from hands import Hand, asking
 from scenes import Diary, virtual_time
 from scenes import Worker as Clerk
@@ -62,20 +62,6 @@ def noted(diary: list[str], **how: Any) -> type[Clerk]:
             diary.append("-clerk")
 
     return Noted
-
-
-class Noting(Worker):
-    """A plain sibling that notes its starts and stops."""
-
-    def __init__(self, diary: list[str], name: str) -> None:
-        super().__init__()
-        self.diary, self.name = diary, name
-
-    async def on_start(self) -> None:
-        self.diary.append(f"+{self.name}")
-
-    async def on_stop(self, exit: Exit) -> None:
-        self.diary.append(f"-{self.name}")
 
 
 async def crash(system: System, address: str) -> None:

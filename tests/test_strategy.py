@@ -4,7 +4,7 @@ from itertools import product
 from typing import get_args
 
 import pytest
-from cast import Boom, Crash, Worker
+from cast import Boom, Crash, Noting
 
 from actors import Exit, Failed, Finished, Killed, Stopped, handle
 from supervision import ChildSpec, Supervisor, open_system
@@ -75,18 +75,8 @@ def test_who_goes_with_a_group(sibling: Sibling, wanted: Regroup) -> None:
 
 
 # ------------------------------------------------------------------ at work
-class Noted(Worker):
-    """Notes its starts and ends, and can end by itself."""
-
-    def __init__(self, diary: list[str], name: str) -> None:
-        super().__init__()
-        self.diary, self.name = diary, name
-
-    async def on_start(self) -> None:
-        self.diary.append(f"+{self.name}")
-
-    async def on_stop(self, exit: Exit) -> None:
-        self.diary.append(f"-{self.name}")
+class Noted(Noting):
+    """Can end by itself."""
 
     @handle
     def done(self, message: bytes) -> None:
