@@ -10,8 +10,7 @@ import gc
 import resource
 import time
 import tracemalloc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -60,24 +59,6 @@ class Stopwatch:
     def waited(self, n: int) -> float:
         """Microseconds by the clock on the wall for each of `n`: of work that waits for a disk."""
         return self.wall / n * 1e6
-
-
-@contextmanager
-def serving() -> Iterator[None]:
-    """Set the garbage collector as a server does once it serves: leave alone what is there, look at the young less often.
-
-    A thousand sessions are 200,000 objects, which a full collection looks at one by one while everybody waits. Rounds make no
-    cycles, so there is next to nothing for it to find.
-    """
-    usual = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 100, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
-        gc.unfreeze()
 
 
 class Growth:

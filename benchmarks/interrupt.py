@@ -20,9 +20,10 @@ import trio
 from actors import Agent
 from actors.models import Completion, Request, Text, Usage
 from supervision import open_system
+from supervision.terminal._collector import serving
 
 from ._cli import main
-from ._measure import Measured, serving
+from ._measure import Measured
 from ._scenario import OURS, AtMost, Contestant, Scenario
 
 SESSIONS = 1_000

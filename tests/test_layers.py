@@ -218,6 +218,7 @@ supervision.terminal._scene     who plays in the demo
 supervision.terminal._demo      postroom demo
 supervision.terminal._store     the store that was named
 supervision.terminal._sessions  postroom sessions, postroom doctor
+supervision.terminal._collector    the garbage collector of a process that serves
 supervision.terminal._worker    postroom worker
 supervision.terminal._main      the grammar, and errors as text
 supervision.__main__        python -m supervision

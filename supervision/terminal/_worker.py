@@ -13,6 +13,7 @@ from actors import Agent, ConfigError
 from supervision._runner import run
 from supervision._system import System
 
+from ._collector import serving
 from ._run import print_json, print_note
 from ._screen import Notes
 from ._store import add_store, store_of
@@ -59,10 +60,11 @@ def work(given: argparse.Namespace) -> int:
         print_note(f"postroom: this worker runs the sessions of {names}; Ctrl-C hands them over")
         await trio.sleep_forever()
 
-    run(
-        hold, store=store, agents=agents, deps=deps, idle_timeout=given.idle_timeout, max_live=given.max_live,
-        retention=given.retention, on_event=print_json if given.json else None,
-    )  # fmt: skip
+    with serving():
+        run(
+            hold, store=store, agents=agents, deps=deps, idle_timeout=given.idle_timeout, max_live=given.max_live,
+            retention=given.retention, on_event=print_json if given.json else None,
+        )  # fmt: skip
     return 0
 
 
