@@ -38,6 +38,7 @@ class Resting:
         self._forgot = -inf
         self._max_live = inf if max_live is None else max_live
         self._coming = 0
+        self._door = trio.Lock()  # one looks for room at a time, first come, first served
         self._since: dict[str, tuple[object, float]] = {}  # since when each rests, and what would show that it did something
 
     async def tend(self) -> None:
@@ -92,10 +93,11 @@ class Resting:
     @asynccontextmanager
     async def room(self) -> AsyncIterator[None]:
         """Wait until there is room in memory for one more, which is brought in inside; those that rest make room."""
-        while self._max_live != inf and self._live() + self._coming >= self._max_live:
-            self.let_go(0.0)
-            await trio.sleep(0.01)
-        self._coming += 1
+        async with self._door:
+            while self._live() + self._coming >= self._max_live:
+                self.let_go(0.0)
+                await trio.sleep(0.01)
+            self._coming += 1
         try:
             yield
         finally:
