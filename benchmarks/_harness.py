@@ -95,8 +95,8 @@ class Child:
 class Processes:
     """Measures every contestant in a process of its own, kept for all its rounds unless the scenario wants fresh ones.
 
-    All are pinned to the same CPU. Where nothing is judged they are `shared` and run where there is room: one process for
-    all scenarios of what needs no install, one for each other library.
+    All are pinned to the same CPU, unless the scenario is about several. Where nothing is judged they are `shared` and run where
+    there is room: one process for all scenarios of what needs no install, one for each other library.
     """
 
     def __init__(self, *, shared: bool = False) -> None:
@@ -106,7 +106,7 @@ class Processes:
 
     def __call__(self, scenario: Scenario, contestant: Contestant, n: int) -> Round:
         key = contestant.package if self._shared and not scenario.fresh else (scenario.name, contestant)
-        child = self._children.pop(key, None) or Child(self._cpus)
+        child = self._children.pop(key, None) or Child(self._cpus if scenario.cpus == "one" else [])
         found = child.round(scenario, contestant, n)
         if found.error or scenario.fresh:
             child.close()

@@ -92,6 +92,7 @@ class Scenario:
         quick: The same with `--quick`.
         rounds: How often each contestant runs; they take turns.
         fresh: Each round in a new process: what is measured is left behind in an old one.
+        cpus: Where a contestant's process and those that it starts run: on one CPU all together, or wherever there is room.
         absent: Which usual peers do not take part, and why.
     """
 
@@ -105,4 +106,5 @@ class Scenario:
     unit: Unit = "us"
     rounds: int = 15
     fresh: bool = False
+    cpus: Literal["one", "all"] = "one"
     absent: str = ""

@@ -7,6 +7,7 @@ from ._budget import ratios
 from ._harness import Report, Row
 
 QUIET = 0.9  # of the CPU, which a contestant must have had for its figures to be taken at face value
+CPUS = {"one": "one CPU", "all": "all CPUs"}
 Cells = tuple[str, str, str, str]
 
 
@@ -41,7 +42,11 @@ def _rows(report: Report) -> list[Cells]:
 
 def _notes(report: Report) -> list[str]:
     rounds = max((len(row.samples) for row in report.rows), default=0)
-    taken = f"{report.n:,} a round, {rounds} rounds in turns, one CPU." if rounds > 1 else f"{report.n:,}, once."
+    taken = (
+        f"{report.n:,} a round, {rounds} rounds in turns, {CPUS[report.scenario.cpus]}."
+        if rounds > 1
+        else f"{report.n:,}, once."
+    )
     busy = min((row.busy for row in report.rows), default=1.0)
     taken += f" Others took up to {1 - busy:.0%} of that CPU: read the spread." if busy < QUIET else ""
     return [f"{report.scenario.question} {taken}", *([report.scenario.absent] if report.scenario.absent else [])]

@@ -3,6 +3,7 @@
 One session, turn after turn, each of a tool call and a last word. `late turn` is the median of the last hundred, `early turn` that of
 a hundred turns that a young session beside it makes in the same moments. Its file is held against the JSON of its transcript,
 `of its JSON` in hundredths; `loading` is what the next process waits for before it can go on, per turn.
+LangGraph plays the same turns, but 400 of them: each of its steps writes all that was said so far.
 """
 
 import sys
@@ -18,11 +19,12 @@ from supervision import SessionRef, open_system
 from ._cli import main
 from ._disk import a_file, size
 from ._measure import Measured, Stopwatch
-from ._scenario import OURS, AtMost, Scenario
+from ._scenario import LANGGRAPH_SQLITE, OURS, AtMost, Scenario
 from .agent_round import Adder, Tally
 
 TURNS = 10_000
 LAST = 100
+PEER = 400  # turns of the peer, whose file grows by its whole state with each step
 BEHIND = 100  # turns that the young session has behind it
 
 
@@ -75,7 +77,7 @@ SCENARIO = Scenario(
     n=TURNS,
     rounds=1,
     quick=20,
-    contestants=(OURS,),
+    contestants=(OURS, LANGGRAPH_SQLITE.part(PEER / TURNS)),
     budgets=(AtMost(1.2, of="ours, early turn", row="ours, late turn"), AtMost(200, row="ours, of its JSON")),
 )
 

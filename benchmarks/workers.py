@@ -2,7 +2,7 @@
 
 Every session was written to while nobody ran it, and its model takes a while to answer. A worker has an eighth of the sessions in
 memory at a time, 200 of 1,600, so one worker needs eight rounds of that while, four need two. The clock starts before the workers
-do, and stops when the last session has its answer in the database.
+do, and stops when the last session has its answer in the database. Workers and database share all CPUs there are.
 """
 
 import os
@@ -114,6 +114,7 @@ SCENARIO = Scenario(
     n=1_600,
     rounds=1,
     quick=16,
+    cpus="all",
     contestants=(OURS, Contestant("one", "one worker")),
     budgets=(AtLeast(3.0, than="one worker"),),
 )

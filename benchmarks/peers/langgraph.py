@@ -13,8 +13,8 @@ from benchmarks._measure import Measured, Stopwatch
 from benchmarks._work import WARM_UP
 
 
-def graph(rounds: int, tally: list[int], saver: Any = None) -> Any:
-    """A compiled graph that plays the script once; `saver` keeps it."""
+def graph(rounds: int, tally: list[int], saver: Any = None, *, words_after_each: bool = False) -> Any:
+    """A compiled graph that plays the script once, its last words at the end or after each call; `saver` keeps it."""
 
     @tool
     async def add(amount: int) -> int:
@@ -22,8 +22,10 @@ def graph(rounds: int, tally: list[int], saver: Any = None) -> Any:
         tally.append(amount)
         return len(tally)
 
-    script = [AIMessage("", tool_calls=[{"name": "add", "args": {"amount": 1}, "id": f"call_{i}"}]) for i in range(rounds)]
-    model = GenericFakeChatModel(messages=iter([*script, AIMessage("done")]))
+    said = AIMessage("It is done: one more.")
+    calls = [AIMessage("", tool_calls=[{"name": "add", "args": {"amount": 1}, "id": f"call_{i}"}]) for i in range(rounds)]
+    script = [each for asked in calls for each in (asked, said.model_copy())] if words_after_each else [*calls, said]
+    model = GenericFakeChatModel(messages=iter(script))
 
     async def ask(state: MessagesState) -> dict[str, Any]:
         return {"messages": [await model.ainvoke(state["messages"])]}

@@ -1,14 +1,19 @@
 """LangGraph with its SQLite checkpointer: the same graph as in `langgraph.py`, a checkpoint behind each step."""
 
 import asyncio
+import time
+from statistics import median
 
+import msgspec
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from benchmarks._disk import a_file
+from benchmarks._disk import a_file, size
 from benchmarks._measure import COST, Measured, Stopwatch
 from benchmarks._work import WARM_UP
 
 from .langgraph import graph
+
+THREAD = {"configurable": {"thread_id": "s"}}
 
 
 def durable_round(n: int) -> Measured:
@@ -17,7 +22,7 @@ def durable_round(n: int) -> Measured:
         with a_file() as path:
             async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
                 made = graph(rounds, tally, saver)
-                config = {"recursion_limit": 3 * rounds + 10, "configurable": {"thread_id": "s"}}
+                config = {"recursion_limit": 3 * rounds + 10, **THREAD}
                 with watch:
                     await made.ainvoke({"messages": [("user", "Go.")]}, config)
         return sum(tally)
@@ -27,5 +32,31 @@ def durable_round(n: int) -> Measured:
         await play(WARM_UP, Stopwatch())
         done = await play(n, watch)
         return Measured(done, {COST: watch.waited(n)})
+
+    return asyncio.run(run())
+
+
+def long_session(n: int) -> Measured:
+    """Turn after turn of one thread, each of a tool call and a last word."""
+    tally: list[int] = []
+    turns: list[float] = []
+
+    async def run() -> Measured:
+        with a_file() as path:
+            async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
+                made = graph(n, tally, saver, words_after_each=True)
+                for _ in range(n):
+                    began = time.perf_counter()
+                    ended = await made.ainvoke({"messages": [("user", "Add one, and say that it is done.")]}, THREAD)
+                    turns.append((time.perf_counter() - began) * 1e6)
+            whole = len(msgspec.json.encode([message.model_dump(mode="json") for message in ended["messages"]]))
+            share = 100 * size(path) / whole
+            watch = Stopwatch()
+            async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
+                with watch:
+                    await graph(1, tally, saver).aget_state(THREAD)
+        early, late = median(turns[n // 4 : n // 2]), median(turns[-max(1, n // 4) :])
+        figures = {f"turn {n * 3 // 8}": early, f"turn {n * 7 // 8}": late, "of its JSON": share, "loading": watch.waited(n)}
+        return Measured(sum(tally), figures)
 
     return asyncio.run(run())
