@@ -94,7 +94,7 @@ class Resting:
     async def room(self) -> AsyncIterator[None]:
         """Wait until there is room in memory for one more, which is brought in inside; those that rest make room."""
         async with self._door:
-            while self._live() + self._coming >= self._max_live:
+            while self._max_live != inf and self._live() + self._coming >= self._max_live:
                 self.let_go(0.0)
                 await trio.sleep(0.01)
             self._coming += 1
