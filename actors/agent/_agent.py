@@ -51,7 +51,8 @@ class Agent(Actor):
         resume_on_any_mail: Mail that comes after a pause ends it.
         mail_in_tool_result: Mail read together with results stands in the last of them (for models that take no user turn there).
         compact: What a request holds of the transcript, given all its items; what is kept is never touched. A call and its results
-            stay together, and a user item comes first. Such as: `items[:1] + items[-40:]`, begun at an `AssistantItem`.
+            stay together, and a user item comes first. Such as: `items[:1] + items[-40:]`, begun at an `AssistantItem`. What it is
+            given is used as a tuple, costs nothing however long the session is, and is good for this request.
         inbox: Strings of the host's, read while a run goes on.
         deps: Whatever `open(..., deps=...)` was given; never stored.
     """

@@ -12,7 +12,7 @@ from actors.models._transcript import Validator
 from ._agent import Agent, Config, instructions_for
 from ._budget import estimated, refusal
 from ._calls import Home
-from ._compact import compacted
+from ._compact import Past, compacted
 from ._record import UNSPENT, State
 from ._refused import shown
 
@@ -49,23 +49,21 @@ class Requests:
             self._instructions = instructions_for(self._config, agent)
         options = dict(self._config.model_options)
         choice = options.pop("tool_choice", "auto")
-        transcript = self._transcript()
-        if self._config.compact is not None:
-            transcript = compacted(self._config.agent.__name__, self._config.compact, transcript)
+        past = self._past()
+        compact = self._config.compact
+        transcript = past.whole() if compact is None else compacted(self._config.agent.__name__, compact, past)
         request = Request(self._instructions, transcript, self._config.schemas, "none" if wrapped_up else choice, options)
-        if self._config.compact is None:
+        if compact is None:
             self._validator.check_request(transcript)
         return request
 
-    def _transcript(self) -> tuple[Item, ...]:
+    def _past(self) -> Past:
         """All items; what a provider refused to read as a note. One item has one such version, so that it is checked once."""
         refused = self._state.refused
-        if not refused:
-            return tuple(self._state.items)
-        if len(refused) != self._hidden:
+        if refused and len(refused) != self._hidden:
             self._hidden = len(refused)
             self._versions.clear()
-        return tuple(map(self._version, range(len(self._state.items)), self._state.items))
+        return Past(self._state.items, self._version if refused else None)
 
     def _version(self, place: int, item: Item) -> Item:
         kept = self._versions.get(place)
