@@ -1,8 +1,8 @@
 """Does a round cost more because there were ten thousand before it?
 
 One session in memory, one tool call a round, 10,000 rounds in a run; the cost of a round is the median of the hundred around it.
-Every request holds the whole transcript, which is a list of so many pointers: what else a round does must not grow. With `compact`
-the request is bounded too.
+A model that looks at its request gets the whole transcript, which is a copy of so many pointers, and sends it; this one does not
+look: what else a round does must not grow. With `compact` the request is bounded too.
 """
 
 import sys
@@ -76,7 +76,7 @@ SCENARIO = Scenario(
     rounds=3,
     contestants=(WHOLE, COMPACT),
     budgets=(
-        AtMost(2, of="ours, round 100", row="ours, round 10,000"),
+        AtMost(1.5, of="ours, round 100", row="ours, round 10,000"),
         AtMost(1.5, of="ours, compact, round 100", row="ours, compact, round 10,000"),
     ),
 )

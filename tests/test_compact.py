@@ -7,7 +7,6 @@ import pytest
 from scenes import Worker, scene, virtual_time
 
 from actors import AssistantItem, ConfigError, Item, RunFailed
-from actors.agent._compact import Past
 from actors.models import ScriptedModel, call, say
 from supervision import open_system
 
@@ -60,39 +59,6 @@ async def test_what_breaks_a_rule_ends_the_run_with_a_reason(how: str) -> None:
         assert (here.asked, here.status()) == (1, "failed")
         working["broken"] = False
         assert await here.session.ask("again") == "ok"
-
-
-CUTS = (slice(None), slice(1), slice(-2, None), slice(2, 1), slice(None, None, -1), slice(1, 9, 2))
-
-
-def past_of(items: list[str], shown: Any = None) -> Any:
-    return Past(items, shown)  # type: ignore[arg-type]  # words stand for items
-
-
-def test_a_transcript_is_used_as_a_tuple() -> None:
-    """What people write for a tuple of items works: places from the end, cuts, sums, walks."""
-    items = ["a", "b", "c", "d"]
-    past, summary = past_of(items), ("z",)
-    assert [past[cut] for cut in CUTS] == [tuple(items)[cut] for cut in CUTS]
-    assert (past[0], past[-1], len(past), "c" in past, past.index("d")) == ("a", "d", 4, True, 3)
-    assert [*past] == [*reversed(past)][::-1] == items
-    assert (past + summary, summary + past, list(summary) + past) == ((*items, "z"), ("z", *items), ("z", *items))
-    with pytest.raises(IndexError):
-        past[4]
-
-
-def test_what_a_provider_refused_is_a_note_in_it_too() -> None:
-    """Else a window would bring it back."""
-    past = past_of(["a", "b"], lambda place, item: f"{place} {item}")
-    assert (past[0], past[-1], past[:1], past.whole()) == ("0 a", "1 b", ("0 a",), ("0 a", "1 b"))
-
-
-def test_a_transcript_that_grows_meanwhile_is_as_long_as_it_was() -> None:
-    """A request is of one moment."""
-    items = ["a", "b"]
-    past = past_of(items)
-    items.append("c")
-    assert (len(past), [*past], past[-1]) == (2, ["a", "b"], "b")
 
 
 async def test_it_is_a_function() -> None:

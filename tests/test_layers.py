@@ -55,6 +55,7 @@ actors._limits              the tree's rules, as data
 actors.models._blocks       what an answer is made of
 actors.models._render       mail as a model reads it
 actors.models._items        the transcript's items
+actors.models._past         a transcript as one request sees it, without a copy
 actors.models._api          what a model is to this project
 actors.models._transcript   what may follow what
 actors.models._cache        a cache keyed by which object it is

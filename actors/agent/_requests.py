@@ -1,18 +1,19 @@
 """The requests of a session: how each is made, and what they cost so far."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from actors import events
 from actors._errors import LimitExceeded
 from actors.models._api import Request
 from actors.models._blocks import Usage
 from actors.models._items import Item
+from actors.models._past import Past
 from actors.models._transcript import Validator
 
 from ._agent import Agent, Config, instructions_for
 from ._budget import estimated, refusal
 from ._calls import Home
-from ._compact import Past, compacted
+from ._compact import compacted
 from ._record import UNSPENT, State
 from ._refused import shown
 
@@ -51,19 +52,21 @@ class Requests:
         choice = options.pop("tool_choice", "auto")
         past = self._past()
         compact = self._config.compact
-        transcript = past.whole() if compact is None else compacted(self._config.agent.__name__, compact, past)
+        transcript = past if compact is None else compacted(self._config.agent.__name__, compact, past)
         request = Request(self._instructions, transcript, self._config.schemas, "none" if wrapped_up else choice, options)
         if compact is None:
             self._validator.check_request(transcript)
         return request
 
-    def _past(self) -> Past:
+    def _past(self) -> Sequence[Item]:
         """All items; what a provider refused to read as a note. One item has one such version, so that it is checked once."""
         refused = self._state.refused
-        if refused and len(refused) != self._hidden:
+        if not refused:
+            return Past(self._state.items)
+        if len(refused) != self._hidden:
             self._hidden = len(refused)
             self._versions.clear()
-        return Past(self._state.items, self._version if refused else None)
+        return tuple(map(self._version, range(len(self._state.items)), self._state.items))
 
     def _version(self, place: int, item: Item) -> Item:
         kept = self._versions.get(place)

@@ -1,7 +1,8 @@
 """What a model is to this project: a name, its capabilities, and a stream of events for a request."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -9,6 +10,7 @@ from attrs import field, frozen
 
 from ._blocks import ModelEvent
 from ._items import Item
+from ._past import whole
 
 
 @frozen
@@ -22,13 +24,21 @@ class ToolSchema:
 
 @frozen
 class Request:
-    """One request, provider-neutral. `tool_choice` may also be the name of a tool; `options` pass through (temperature, ...)."""
+    """One request, provider-neutral. `tool_choice` may also be the name of a tool; `options` pass through (temperature, ...).
+
+    `transcript` is a tuple, made when it is looked at first.
+    """
 
     instructions: str
-    transcript: tuple[Item, ...]
+    _items: Sequence[Item] = field(alias="transcript", eq=whole)
     tools: tuple[ToolSchema, ...] = ()
     tool_choice: Literal["auto", "none", "required"] | str = "auto"  # noqa: PYI051  # the literals document the usual ones
     options: Mapping[str, Any] = field(factory=lambda: MappingProxyType({}))
+
+    @cached_property
+    def transcript(self) -> tuple[Item, ...]:
+        """The items that the model is to go on from."""
+        return whole(self._items)
 
 
 @frozen(kw_only=True)
