@@ -61,6 +61,7 @@ from ._errors import (
     TranscriptInvalid,
     Unhandled,
     UnknownRecipient,
+    UnknownToken,
     VersionConflict,
 )
 from ._exit import Ended, Exit, Failed, Finished, Killed, Status, Stopped
@@ -91,6 +92,6 @@ __all__ = [
     "Pause", "Placeholder", "Priority", "Receipt", "RecipientStopped", "Reject", "Rejected", "RestartIntensityExceeded", "Result",
     "ResultsItem", "Resume", "RunFailed", "Scope", "SendRefused", "Sender", "SessionBody", "SessionRecord", "StartFailed", "Status",
     "StopRun", "Stopped", "Store", "StoreError", "Timer", "TimerFired", "TooManyHops", "Tool", "ToolCallFinished", "ToolContext",
-    "ToolError", "TranscriptInvalid", "Unhandled", "UnknownRecipient", "UserItem", "UserMessage", "VersionConflict", "WakeKind", "WatchedEvent", "events",
+    "ToolError", "TranscriptInvalid", "Unhandled", "UnknownRecipient", "UnknownToken", "UserItem", "UserMessage", "VersionConflict", "WakeKind", "WatchedEvent", "events",
     "from_json", "handle", "models", "register", "resolve_model", "testing", "to_json", "tool",
 ]  # fmt: skip

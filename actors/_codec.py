@@ -21,6 +21,7 @@ from ._envelope import (
     MINTED_FORM,
     Action,
     AgentMessage,
+    CallDeferred,
     CancelAllAttached,
     CancelCalls,
     ContinuationResult,
@@ -66,6 +67,7 @@ ACTIONS: dict[str, type] = {
     "cancel_all_attached": CancelAllAttached,
     "set_timer": SetTimer,
     "drop_timer": DropTimer,
+    "call_deferred": CallDeferred,
 }
 BODIES: dict[str, type] = {
     "user_message": UserMessage,

@@ -193,7 +193,14 @@ class DropTimer:
     timer: str
 
 
-Action = Pause | Resume | StopRun | CancelCalls | CancelAllAttached | SetTimer | DropTimer
+@frozen
+class CallDeferred:
+    """The runtime's: a call of this session ended its task without an outcome; whoever waits for it looks again."""
+
+    call: str
+
+
+Action = Pause | Resume | StopRun | CancelCalls | CancelAllAttached | SetTimer | DropTimer | CallDeferred
 
 
 @frozen
@@ -296,6 +303,15 @@ class Receipt(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     def __repr__(self) -> str:
         return f"Receipt(id={self.id!r}, seq={self.seq}, duplicate={self.duplicate}, priority={str(self.priority)!r})"
+
+
+def ended_call(envelope: Envelope) -> str | None:
+    """The call of the recipient whose end this mail is: it finished, or it was deferred and is answered. None for other mail."""
+    if isinstance(envelope.body, ToolCallFinished):
+        return envelope.body.call
+    if isinstance(envelope.body, ContinuationResult) and isinstance(envelope.sender, FromToolCall):
+        return envelope.sender.call
+    return None
 
 
 def split_address(address: str) -> Sequence[str]:

@@ -50,6 +50,8 @@ class IdConflict(SendRefused):
     id: str
 
     def __str__(self) -> str:
+        if self.args and self.args[0]:
+            return str(self.args[0])
         return (
             f"id {self.id!r} was already accepted by {self.address} from this sender with another body; "
             "an id names one message: resend the same body, or choose a new id"
@@ -222,7 +224,28 @@ class LeaseLost(StoreError):
 
 # ------------------------------------------------------------------ what an author or a host got wrong
 class AlreadyCompleted(ActorsError):
-    """A continuation token is answered once."""
+    """A deferred call has ended without this answer: it was cancelled, or its session has ended. Nothing was kept."""
+
+    call: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.call} cannot be answered any more: {self.found}; nothing was kept, and its token is void"
+
+
+class UnknownToken(ActorsError):
+    """No deferred call of this store has this token."""
+
+    token: str
+
+    def __str__(self) -> str:
+        told = (
+            f"{self.token[:4]}... ({len(self.token)} characters)" if len(self.token) > 8 else repr(self.token)
+        )  # it may be a secret
+        return (
+            f"no call that was deferred has the token {told}; complete it in a system on the store of its session, with the token as "
+            "the tool had it, and, if the tool has not returned yet, again in a moment"
+        )
 
 
 class LimitExceeded(ActorsError):

@@ -92,6 +92,7 @@ actors.agent._refused       what a provider would not read
 actors.agent._news          what a commit tells other sessions
 actors.store                where sessions are kept
 actors.store._api           what a store is
+actors.store._answer        what becomes of the answer to a deferred call
 actors.store.memory         in this process, gone with it
 actors.store._trouble       what SQLite could not do, in words
 actors.store._rows          what stands in rows
@@ -100,6 +101,7 @@ actors.store._post          mail accepted into rows
 actors.store._holder        who holds a session
 actors.store._schema        the tables, and files that have them
 actors.store._watches       who watches whom
+actors.store._continuations  deferred calls, and their answers
 actors.store._tables        what is done to the tables
 actors.store._retention     what may be forgotten
 actors.store._checkup       how a file stands
@@ -113,6 +115,7 @@ actors.store._pg_pool       transactions that outlive the loss of a server
 actors.store._pg_schema     its tables
 actors.store._pg_post       mail accepted into its rows
 actors.store._pg_watches    who watches whom, there
+actors.store._pg_continuations  deferred calls, and their answers, there
 actors.store._pg_tables     what is done to its tables
 actors.store._pg_look        a database, from outside its sessions
 actors.store._pg_watch      leases, wake-ups, and what nobody holds

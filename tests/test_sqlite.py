@@ -32,8 +32,7 @@ from actors import (
     VersionConflict,
 )
 from actors._limits import SESSION_DEFAULTS
-from actors.agent._record import Commit, Draft, State, TimerRow, WatchRow
-from actors.agent._settle import ended
+from actors.agent._record import Commit, Draft, State, TimerRow, WatchRow, deferred, ended
 from actors.models._blocks import Usage
 from actors.models._items import Placeholder, Result
 from actors.store._api import Store
@@ -58,6 +57,7 @@ async def busy_state(store: Store) -> State:
     first, second, stop = box.unread(0)[:3]
     call = CallRecord("call_1", "look", {"id": "call_1"}, "started", idempotency_key="s/call_1", run=1, hops=2)
     late = CallRecord("call_2", "look", {"id": "call_2"}, "started", idempotency_key="s/call_2", run=1)
+    asked = CallRecord("call_3", "look", {"id": "call_3"}, "started", idempotency_key="s/call_3", run=1)
     await store.commit(
         state, Commit(append=(UserItem([first]),), mail_cursor=1, status=Status.RUNNING, run=1, turn=1, rounds=1)
     )
@@ -73,7 +73,9 @@ async def busy_state(store: Store) -> State:
         timers=(TimerRow("t1", at, "tea", "is ready", 1),), watches=(WatchRow("w1", "s", at, ("status",)),), loop=False
     )
     await store.commit(state, kept)
-    await store.commit(state, Commit(append=(UserItem([words]),)))
+    await store.commit(
+        state, Commit(append=(UserItem([words]),), calls=(deferred(asked, "a person has to say yes", "secret"),))
+    )
     blank = State("", "")
     same = [each.name for each in fields(State) if getattr(state, each.name) == getattr(blank, each.name)]
     assert same in ([], ["epoch"])  # that is the store's own

@@ -35,8 +35,7 @@ from actors import (
     UserMessage,
 )
 from actors._limits import SESSION_DEFAULTS
-from actors.agent._record import Commit, Draft, State
-from actors.agent._settle import ended
+from actors.agent._record import Commit, Draft, State, ended
 from actors.models._items import Placeholder, Result
 from actors.store.memory import MemoryStore
 from actors.store.postgres import PostgresStore

@@ -33,8 +33,7 @@ from actors import (
     VersionConflict,
 )
 from actors._limits import SESSION_DEFAULTS
-from actors.agent._record import Commit, Draft, State, TimerRow, WatchRow
-from actors.agent._settle import ended
+from actors.agent._record import Commit, Draft, State, TimerRow, WatchRow, deferred, ended
 from actors.models._blocks import Usage
 from actors.store import _pg_schema, _schema
 from actors.store.postgres import PostgresStore
@@ -42,7 +41,7 @@ from actors.store.sqlite import SQLiteStore
 
 TABLES = {  # of a store, with what tells rows apart
     "sessions": "key", "mailboxes": "box", "mail": "body", "items": "item", "calls": "session, id", "timers": "session, id",
-    "watches": "watcher, id",
+    "watches": "watcher, id", "continuations": "token",
 }  # fmt: skip
 ASKED = CallRecord("call_1", "look", {"id": "call_1"}, "started", run=1)
 DONE = Outcome.completed("seen")
@@ -67,6 +66,9 @@ OF_THE_LOOP = {
 OF_CALLS = {
     "the start of a call": Commit(calls=(evolve(ASKED, status="started", token="x"),), loop=False),
     "the end of a call, with its mail": Commit(calls=(ended(ASKED, DONE),), mail=(END,), loop=False),
+    "a call that is deferred": Commit(
+        calls=(deferred(evolve(ASKED, id="call_8"), "a person has to say yes", "x"),), loop=False
+    ),
     "mail": Commit(mail=(Draft("t", AgentMessage("hello"), FromSession("s")),), loop=False),
     "a timer": Commit(timers=(evolve(TEA, id="t2"),), loop=False),
     "a timer that fired": Commit(timers_gone=("t1",), loop=False),
@@ -239,7 +241,7 @@ def _until(ground: Ground) -> str:
 async def test_whatever_of_a_commit_fails_nothing_of_it_is_kept(ground: Ground) -> None:
     """The end of a call, the mail that tells of it, the item, the cursor: one transaction."""
     write = Commit(
-        append=(says("ok"),), mail_cursor=1, calls=(ended(ASKED, DONE),), mail=(END,), timers=(evolve(TEA, id="t2"),), watches=(EYE,)
+        append=(says("ok"),), mail_cursor=1, calls=(ended(ASKED, DONE), deferred(evolve(ASKED, id="call_2"), "asked", "x")), mail=(END,), timers=(evolve(TEA, id="t2"),), watches=(EYE,)
     )  # fmt: skip
     async with ground.store() as store:
         state = await at_work(store)

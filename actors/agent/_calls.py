@@ -26,8 +26,8 @@ from actors.tools._context import ToolContext
 from ._agent import Agent, Config
 from ._control import finished
 from ._progress import Progress
-from ._record import CallRecord, Commit, State
-from ._settle import Began, ended
+from ._record import CallRecord, Commit, State, ended
+from ._settle import Began
 from ._turn import Turn
 
 log = logging.getLogger("postroom.agent")

@@ -15,8 +15,8 @@ from actors.models._blocks import Block, Completion, Text, ToolCall, Usage
 from actors.models._items import AssistantItem, Result, ResultsItem
 
 from ._actions import Completed, OpenCall, Phase
-from ._record import UNSPENT, CallRecord, Commit, State
-from ._settle import ended, settled
+from ._record import UNSPENT, CallRecord, Commit, State, ended
+from ._settle import settled
 from ._turn import Turn
 
 

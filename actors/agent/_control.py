@@ -36,8 +36,8 @@ from actors.models._items import AssistantItem, Item, Result, ResultsItem
 
 from ._actions import Applied, Phase
 from ._completion import opened
-from ._record import CallRecord, Commit, Draft, State, TimerRow
-from ._settle import ended, settled
+from ._record import CallRecord, Commit, Draft, State, TimerRow, ended
+from ._settle import settled
 from ._turn import Turn
 
 Repeats = Callable[[str], bool]

@@ -1,7 +1,8 @@
 """What is kept of a session, and what one commit changes.
 
 A session's state is changed by commits alone. A store persists a commit, all of it or nothing, and then applies it to the
-state it handed out; nothing else assigns to that state. Items are appended or the last one amended, never rewritten; a
+state it handed out; nothing else assigns to that state, but that a store notes on delivery that a deferred call was answered:
+from any process, without the owner. Items are appended or the last one amended, never rewritten; a
 commit costs the same at turn 10 and at turn 10,000.
 """
 
@@ -12,9 +13,9 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from actors._envelope import Envelope, FromSession, FromToolCall, Priority, Sender, ToolCallFinished
+from actors._envelope import ContinuationResult, Envelope, FromSession, FromToolCall, Priority, Sender, ended_call
 from actors._exit import Status
 from actors._limits import SESSION_DEFAULTS, Limits
 from actors._outcome import Outcome, OutcomeStatus
@@ -29,8 +30,9 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 class CallRecord:
     """One row of the ledger: a call, what it was asked, how it ended.
 
-    `status` is the ledger's (`issued`, `started`, or the outcome's); queued, running and detached are the toolbox's view. `run` is
-    the run that made the call. `idempotency_key` is the same each time this call is attempted.
+    `status` is the ledger's (`issued`, `started`, `deferred`, or the outcome's); queued, running and detached are the toolbox's
+    view. `run` is the run that made the call. `idempotency_key` is the same each time this call is attempted. `token` and `reason`
+    are those of a call that was deferred; who has the token can answer it.
     """
 
     id: str
@@ -38,15 +40,31 @@ class CallRecord:
     arguments: Mapping[str, Any]
     status: Literal["issued", "started"] | OutcomeStatus = "issued"
     outcome: Outcome | None = None
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     idempotency_key: str = ""
     run: int = 0
     hops: int = 0
+    reason: str = ""
 
     @property
     def final(self) -> bool:
         """Whether it has its outcome."""
         return self.outcome is not None
+
+    @property
+    def deferred(self) -> bool:
+        """Whether its outcome will come from somebody who has its token: nothing of it runs."""
+        return self.status == "deferred"
+
+
+def ended(row: CallRecord, outcome: Outcome) -> CallRecord:
+    """The row with its outcome."""
+    return evolve(row, status=outcome.status, outcome=outcome)
+
+
+def deferred(row: CallRecord, reason: str, token: str) -> CallRecord:
+    """The row of a call whose outcome will come from whoever has this token."""
+    return evolve(row, status="deferred", reason=reason, token=token)
 
 
 @frozen
@@ -156,7 +174,10 @@ class State:
     handled_cursor: int = 0  # of the messages that the agent's own handlers take
     items: list[Item] = field(factory=list)
     calls: dict[str, CallRecord] = field(factory=dict)
-    live: dict[str, CallRecord] = field(factory=dict)  # those without an outcome: what a round looks at does not grow
+    live: dict[str, CallRecord] = field(
+        factory=dict
+    )  # those that are to end by themselves: what a round looks at does not grow
+    deferred: dict[str, CallRecord] = field(factory=dict)  # those that wait for an answer
     run: int = 0  # runs begun; the one in progress, if one is
     turn: int = 0  # requests made
     rounds: int = 0  # requests since a person last spoke
@@ -182,10 +203,7 @@ class State:
         self._grow(commit)
         for row in commit.calls:
             self.calls[row.id] = row
-            if row.final:
-                self.live.pop(row.id, None)
-            else:
-                self.live[row.id] = row
+            self._place(row)
         self.fetched.update(commit.fetched)
         self.refused.update(commit.refused)
         self.timers.update((timer.id, timer) for timer in commit.timers)
@@ -206,7 +224,26 @@ class State:
     def take_up(self, items: list[Item], calls: dict[str, CallRecord]) -> None:
         """Have this behind it. Only a store calls it, for a session that it has just read."""
         self.items, self.calls = items, calls
-        self.live = {id: row for id, row in calls.items() if not row.final}
+        for row in calls.values():
+            self._place(row)
+
+    def hear(self, envelope: Envelope) -> None:
+        """Have what this mail tells of a deferred call. Only a store calls it, as it delivers what is kept."""
+        if isinstance(envelope.body, ContinuationResult):
+            self.answered(ended_call(envelope) or "", envelope.body.outcome)
+
+    def answered(self, call: str, outcome: Outcome) -> None:
+        """Have the outcome of a deferred call; nothing if it has one. Only a store calls it, once it is kept."""
+        if call in self.deferred:
+            self.apply(Commit(calls=(ended(self.deferred[call], outcome),), loop=False))
+
+    def _place(self, row: CallRecord) -> None:
+        place = None if row.final else self.deferred if row.deferred else self.live
+        for rows in (self.live, self.deferred):
+            if rows is place:
+                rows[row.id] = row
+            else:
+                rows.pop(row.id, None)
 
     def _grow(self, commit: Commit) -> None:
         if commit.amend is not None:
@@ -243,9 +280,9 @@ class State:
         for envelope in item.mail:
             if envelope is self.stopped:
                 self.stopped = None
-            elif isinstance(envelope.body, ToolCallFinished):
-                self.placeholders.discard(envelope.body.call)
-                self.fetched.discard(envelope.body.call)
+            elif (call := ended_call(envelope)) is not None:
+                self.placeholders.discard(call)
+                self.fetched.discard(call)
 
     def record(self, last: int | None = None) -> SessionRecord:
         """A frozen copy; with `last`, of the last items only."""

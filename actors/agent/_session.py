@@ -35,10 +35,9 @@ from ._completion import take
 from ._control import apply_order, attached, cancel, close, going_on, lost_detached, recover, shutdown
 from ._handlers import Handlers
 from ._inbox import Drain
-from ._record import EMPTY, CallRecord, Commit, State
+from ._record import EMPTY, CallRecord, Commit, State, ended
 from ._refused import to_hide
 from ._requests import Requests
-from ._settle import ended
 from ._timers import Timers
 from ._toolbox import NO_EFFECTS, TOOLBOX, Desk, Effects, shown_by, waited
 from ._turn import Turn

@@ -4,13 +4,14 @@
     has ended             it keeps the one it has
     has not begun         not_started: no line of it ran
     runs                  cancelled, with how long it ran
+    was deferred          cancelled: its token is void
 
 One that ran and was lost, with the process or the loop that ran it, is `orphaned`: nobody knows how far it came. A sync tool runs in a thread, and no thread can be stopped: its outcome says that it may go on.
 """
 
 from datetime import datetime
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from actors._outcome import Outcome
 
@@ -30,6 +31,8 @@ def settled(row: CallRecord, why: str, began: Began | None = None, now: float = 
     """The outcome of a call that is cut short, at `now` on trio's clock."""
     if row.outcome is not None:
         return row.outcome
+    if row.deferred:
+        return Outcome("cancelled", error=why)
     if began is None:
         return Outcome("not_started", error=why)
     told = f"{why}; its thread cannot be stopped and may go on" if began.thread else why
@@ -41,8 +44,3 @@ def failed(began: Began | None, why: str, now: float) -> Outcome:
     if began is None:
         return Outcome.failed(why)
     return Outcome("failed", error=why, started=began.at, duration=now - began.clock)
-
-
-def ended(row: CallRecord, outcome: Outcome) -> CallRecord:
-    """The row with its outcome."""
-    return evolve(row, status=outcome.status, outcome=outcome)

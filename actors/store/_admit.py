@@ -67,7 +67,7 @@ class Letter(msgspec.Struct, frozen=True):
                     f"{draft.id!r} cannot be a message's id: give 1 to 64 of A-Z a-z 0-9 . _ : -, not of the form m-7, which is the runtime's"
                 )
             mark = digest(draft.body)
-        return cls(draft, dump_sender(draft.sender), write_body(draft.body, outcomes), mark, clock())
+        return cls(draft, dump_sender(draft.sender), write_body(draft.body, outcomes, draft.sender), mark, clock())
 
     @property
     def always(self) -> bool:

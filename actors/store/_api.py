@@ -9,6 +9,7 @@ from attrs import field, frozen
 from actors._envelope import Envelope, Receipt
 from actors._exit import Status
 from actors._mailbox import Mailbox
+from actors._outcome import Outcome
 from actors.agent._record import Commit, Draft, State
 
 
@@ -146,6 +147,19 @@ class Store(Protocol):
         """Accept mail for a session, whether or not it is in memory; durable when it returns.
 
         Cancelled, it may have been accepted: send again under its id. Raises `SendRefused` and `StoreError`: nothing was kept.
+        """
+        ...
+
+    async def complete(self, token: str, outcome: Outcome) -> Receipt:
+        """Answer the call that was deferred with this token, whoever runs its session: its outcome and the mail that tells it, at once.
+
+        The same outcome again is its first receipt, marked as a duplicate. Cancelled, it may have been kept: complete it again.
+
+        Raises:
+            UnknownToken: No deferred call has this token.
+            AlreadyCompleted: Its call was cancelled, or its session has ended.
+            IdConflict: It was answered before, with another outcome.
+            StoreError: The store could not. Nothing was kept, whatever is raised.
         """
         ...
 

@@ -29,11 +29,12 @@ def _as_asked(priority: Priority) -> Priority:
 class StoredMailbox(Mailbox):
     """A mailbox whose accepting is the store's."""
 
-    __slots__ = ("_store", "_turn")
+    __slots__ = ("_heard", "_store", "_turn")
 
-    def __init__(self, address: str, store: Keep) -> None:
+    def __init__(self, address: str, store: Keep, heard: Callable[[Envelope], object]) -> None:
         super().__init__(address)
         self._store = store
+        self._heard = heard  # of all that is delivered, before anybody reads it
         self._turn: trio.Lock | None = None  # who waits for room, in order of arrival
 
     # -------------------------------------------------------------- accepting
@@ -101,6 +102,7 @@ class StoredMailbox(Mailbox):
         """Take in the next envelope, which is durable; False if one before it is missing here."""
         if envelope.seq != self._last + 1:
             return envelope.seq <= self._last
+        self._heard(envelope)
         self._log.append(envelope)
         self._last = envelope.seq
         if envelope.priority is INTERRUPT or type(envelope.body) is Control:

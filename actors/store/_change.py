@@ -46,6 +46,8 @@ def changed(state: State, key: int, commit: Commit, held: Held) -> Change:
         timers_gone=commit.timers_gone,
         watches=[(row.id, row.session, row.until.timestamp(), dump(row)) for row in commit.watches],
         watches_gone=commit.watches_gone,
+        tokens=[(row.token, row.id) for row in commit.calls if row.deferred and row.token is not None],
+        voided=[row.id for row in commit.calls if row.final and row.id in state.deferred],
         news=news_of(state, commit),
         cursors=(ahead.mail_cursor, ahead.control_cursor, ahead.floor)
         if any(getattr(commit, name) is not None for name in CURSORS)

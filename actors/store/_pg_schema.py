@@ -8,6 +8,7 @@
     calls       its ledger
     timers      those that have not fired
     watches     who is told of what happens in which session; `mailboxes.watched` is until when anybody may be
+    continuations  which deferred call a token stands for
     leases      one row for each process that holds sessions: until when, by the database's clock
     postroom    the number of this schema
 
@@ -118,7 +119,19 @@ CREATE TABLE watches (
 );
 CREATE INDEX watches_by_watched ON watches (watched)
 """
-MIGRATIONS = (_FIRST, _WATCHES)  # the n-th leads from schema n to n + 1; a step that was released is never changed
+_CONTINUATIONS = """
+CREATE TABLE continuations (
+    token text COLLATE "C" PRIMARY KEY,
+    session bigint NOT NULL,
+    call text COLLATE "C" NOT NULL,
+    answered integer
+)
+"""
+MIGRATIONS = (
+    _FIRST,
+    _WATCHES,
+    _CONTINUATIONS,
+)  # the n-th leads from schema n to n + 1; a step that was released is never changed
 ONE_AT_A_TIME = 0x706F7374  # the advisory lock of whoever makes tables
 
 

@@ -15,10 +15,12 @@ from ._admit import URGENT, Accepted, minted
 from ._api import DELETED, SessionSummary
 from ._holder import is_gone
 from ._pg_connection import TrioConnection
+from ._pg_continuations import keep_tokens
 from ._pg_post import accept_all, lock
 from ._pg_watches import WATCHED, drafts_of, drop, drop_all, keep, tell, watches_of
 from ._rows import (
     CODEC,
+    TOLD_BY_THE_LEDGER,
     Shelf,
     asked_in,
     body_from,
@@ -143,8 +145,8 @@ async def mail(
         (box, after, 2**31 - 1 if last is None else last),
     )
     if ends is None:
-        bodies = [msgspec.json.decode(each[7]) for each in found if "tool_call_finished" in each[7]]
-        calls = [doc["call"] for doc in bodies if doc.get("type") == "tool_call_finished" and "outcome" not in doc]
+        bodies = [msgspec.json.decode(each[7]) for each in found if any(tag in each[7] for tag in TOLD_BY_THE_LEDGER)]
+        calls = [doc["call"] for doc in bodies if doc.get("type") in TOLD_BY_THE_LEDGER and "outcome" not in doc]
         asked = "SELECT id, outcome FROM calls WHERE session = %s AND id = ANY(%s)"
         ends = _ends((id, text) for id, text in await rows(db, asked, (box, calls))) if calls else {}
     return [_envelope(each, box, ends) for each in found]
@@ -189,9 +191,11 @@ async def commit(db: TrioConnection, change: Change) -> list[Accepted]:
     told = [] if news is None else await drafts_of(db, change.key, news, watched=watched)
     stopped = change.facts is not None and change.status == "stopped"
     own_box = change.cursors is not None or change.limits is not None or stopped
-    addresses = {letter.draft.to for letter in change.letters} | ({change.session} if own_box else set())
+    addresses = {letter.draft.to for letter in change.letters} | ({change.session} if own_box or change.voided else set())
     addresses |= {draft.to for draft in told} | {session for _, session, *_ in change.watches}
     places = await lock(db, addresses) if addresses else {}
+    if change.voided or change.tokens:
+        await keep_tokens(db, change.key, change.tokens, change.voided)
     if change.items:
         await db.execute(
             "INSERT INTO items SELECT %s, %s + place, item, %s FROM unnest(%s::text[]) WITH ORDINALITY AS i (item, place)",
@@ -297,7 +301,7 @@ ORDER BY s.key LIMIT %(most)s FOR UPDATE OF s SKIP LOCKED
 _TO_DO = """s.key IN (
     SELECT key FROM sessions WHERE status IN ('running', 'waiting')
     UNION ALL SELECT box FROM mailboxes WHERE wakes > mail_cursor AND wakes > seen AND NOT stopped
-    UNION ALL SELECT session FROM calls WHERE outcome IS NULL
+    UNION ALL SELECT session FROM calls WHERE outcome IS NULL AND status != 'deferred'
     UNION ALL SELECT session FROM timers WHERE due <= extract(epoch FROM clock_timestamp()))"""
 _WAITING = "s.key = ANY(%(keys)s) AND m.wakes > m.mail_cursor AND m.wakes > m.seen"
 _CLAIM = f"UPDATE sessions SET epoch = epoch + 1, holder = %(me)s WHERE key IN ({_UNFINISHED}) RETURNING key, id, epoch"  # noqa: S608

@@ -4,7 +4,7 @@
     its mail        the seqs of rows of the mailbox; an envelope that has no row there stands in `whole`
     its outcomes    in the ledger; a result holds only what the ledger does not
     a call's row    its arguments only where no assistant item has them
-    a finished call's mail   as any body, without the outcome, which is in the ledger
+    a finished call's mail   as any body, without the outcome, which is in the ledger; so is the answer to a deferred one
 
 Rows carry the number of this form (`CODEC`); a reader that does not know a number says so instead of guessing.
 """
@@ -19,7 +19,7 @@ import msgspec
 from attrs import fields, frozen
 
 from actors._codec import ACTIONS, SENDERS, read_body, read_envelope, unstructure_body, write_envelope
-from actors._envelope import Action, Envelope, Sender, ToolCallFinished, UserMessage
+from actors._envelope import Action, ContinuationResult, Envelope, FromToolCall, Sender, ToolCallFinished, UserMessage
 from actors._errors import StoreError
 from actors._limits import Limits
 from actors._outcome import Outcome
@@ -216,11 +216,16 @@ def write_call(row: CallRecord, key: str, *, told: bool) -> tuple[str, str, str,
     if row.idempotency_key != key:
         facts["idempotency_key"] = row.idempotency_key
     arguments = None if told else _text(_write_arguments(row.arguments))
-    outcome = None if row.outcome is None else _text(_write_outcome(row.outcome))
+    outcome = None if row.outcome is None else write_outcome(row.outcome)
     tool = row.tool.replace(
         "\0", "\N{REPLACEMENT CHARACTER}"
     )  # not every store has room for that; a model may name a tool as it likes
     return row.id, tool, row.status, arguments, outcome, _text(facts)
+
+
+def write_outcome(outcome: Outcome) -> str:
+    """How a call ended, as its column has it."""
+    return _text(_write_outcome(outcome))
 
 
 def read_call(
@@ -244,7 +249,7 @@ def asked_in(items: list[Item]) -> dict[str, Mapping[str, Any]]:
 # ------------------------------------------------------------------ what else is known of a session
 _COLUMNS = {
     "id", "agent", "parent", "owner", "status", "version", "epoch", "mail_cursor", "control_cursor", "floor", "limits",
-    "items", "calls", "live", "timers", "watches",
+    "items", "calls", "live", "deferred", "timers", "watches",
 }  # fmt: skip
 _FACTS = {name: tp for name, tp in get_type_hints(State).items() if name not in _COLUMNS}
 _BLANK = State("", "")
@@ -258,7 +263,7 @@ def after(state: State, commit: Commit) -> State:
     for name in _SLOTS:
         setattr(ahead, name, getattr(state, name))
     ahead.items = state.items[-1:] if commit.amend is not None else []
-    ahead.calls, ahead.live, ahead.timers, ahead.watches = {}, {}, {}, {}
+    ahead.calls, ahead.live, ahead.deferred, ahead.timers, ahead.watches = {}, {}, {}, {}, {}
     ahead.placeholders, ahead.fetched = set(state.placeholders), set(state.fetched)
     ahead.apply(commit)
     return ahead
@@ -295,8 +300,11 @@ def read_limits(text: str) -> Limits:
 
 
 # ------------------------------------------------------------------ mail
-def write_body(body: Any, outcomes: Mapping[str, Outcome | None]) -> str:
-    """The body of an envelope as JSON. Raises `CodecError` for one that has none."""
+TOLD_BY_THE_LEDGER = ("tool_call_finished", "continuation_result")  # bodies whose outcome is not written twice
+
+
+def write_body(body: Any, outcomes: Mapping[str, Outcome | None], sender: Sender) -> str:
+    """The body of an envelope as JSON; `outcomes` are in the ledger. Raises `CodecError` for one that has none."""
     if type(body) is UserMessage and not body.media and type(body.text) is str:
         try:  # most mail by far; what has no JSON is worded below
             return f'{{"type":"user_message","text":{_encode(body.text).decode()},"media":[]}}'
@@ -304,16 +312,20 @@ def write_body(body: Any, outcomes: Mapping[str, Outcome | None]) -> str:
             pass
     if isinstance(body, ToolCallFinished) and outcomes.get(body.call) == body.outcome:
         return msgspec.json.encode({"type": "tool_call_finished", "call": body.call, "tool": body.tool}).decode()
+    if isinstance(body, ContinuationResult) and isinstance(sender, FromToolCall) and outcomes.get(sender.call) == body.outcome:
+        return _text({"type": "continuation_result", "token": body.token, "call": sender.call})
     return msgspec.json.encode(unstructure_body(body)).decode()
 
 
 def body_from(text: str, outcomes: Mapping[str, Outcome | None], what: str) -> Any:
     """A body from JSON; what it leaves out is in the ledger."""
     doc = msgspec.json.decode(text)
-    if doc.get("type") == "tool_call_finished" and "outcome" not in doc:
+    if doc.get("type") in TOLD_BY_THE_LEDGER and "outcome" not in doc:
         outcome = outcomes.get(doc["call"])
         if outcome is None:
             raise StoreError(f"the store holds {what} of {doc['call']}, whose outcome is not there; restore it from a backup")
+        if doc["type"] == "continuation_result":
+            return ContinuationResult(doc["token"], outcome)
         return ToolCallFinished(doc["call"], doc["tool"], outcome)
     try:
         return read_body(doc)

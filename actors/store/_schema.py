@@ -10,6 +10,7 @@ it is read, with no index beside it.
     calls       its ledger
     timers      those that have not fired
     watches     who is told of what happens in which session
+    continuations  which deferred call a token stands for
 
 No id of the last commit is kept, as a store behind a network needs it: whoever commits here sees the end of its COMMIT, or ends with it,
 and what it did is then found as a whole or not at all.
@@ -111,9 +112,18 @@ CREATE TABLE watches (
 );
 CREATE INDEX watches_by_watched ON watches (watched)
 """
+_CONTINUATIONS = """
+CREATE TABLE continuations (
+    token TEXT PRIMARY KEY,
+    session INTEGER NOT NULL,
+    call TEXT NOT NULL,
+    answered INTEGER
+) WITHOUT ROWID
+"""
 MIGRATIONS: Sequence[str] = (
     _FIRST,
     _WATCHES,
+    _CONTINUATIONS,
 )  # the n-th leads from schema n to n + 1; a step that was released is never changed
 
 

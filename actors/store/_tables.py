@@ -16,6 +16,7 @@ from actors.models._items import Item
 
 from ._admit import URGENT, Accepted, Letter, minted
 from ._api import DELETED, SessionSummary
+from ._continuations import keep_tokens
 from ._holder import is_gone
 from ._post import HALF, accept
 from ._rows import (
@@ -209,12 +210,16 @@ class Change:
     timers_gone: Sequence[str] = ()
     watches: Sequence[tuple[str, str, float, str]] = ()
     watches_gone: Sequence[str] = ()
+    tokens: Sequence[tuple[str, str]] = ()  # of the calls that are deferred, each with its call
+    voided: Sequence[str] = ()  # deferred calls that end without an answer
     news: News | None = None  # for those that watch it
 
 
 def commit(db: sqlite3.Connection, change: Change) -> list[Accepted]:
     """Carry a change out; what became of its mail."""
     watched = check_owner(db, change)
+    if change.tokens or change.voided:
+        keep_tokens(db, change.key, change.tokens, change.voided)
     for place, item in enumerate(change.items, _next_item(db, change.key) if change.items else 0):
         db.execute("INSERT INTO items VALUES (?, ?, ?)", (place, item, CODEC))
     for row in change.calls:
@@ -325,7 +330,7 @@ _UNFINISHED = """
 SELECT id, agent, holder, held_until FROM sessions WHERE status != 'stopped' AND key IN (
     SELECT key FROM sessions WHERE status IN ('running', 'waiting')
     UNION SELECT box FROM mailboxes WHERE wakes > mail_cursor
-    UNION SELECT session FROM calls WHERE outcome IS NULL
+    UNION SELECT session FROM calls WHERE outcome IS NULL AND status != 'deferred'
     UNION SELECT session FROM timers WHERE due <= ?
 ) ORDER BY key
 """

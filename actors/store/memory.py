@@ -9,12 +9,14 @@ from math import inf
 import trio
 
 from actors._envelope import Envelope, Receipt
-from actors._errors import LeaseLost, RecipientStopped, SendRefused, StoreError, UnknownRecipient
+from actors._errors import LeaseLost, RecipientStopped, SendRefused, StoreError, UnknownRecipient, UnknownToken
 from actors._exit import Status, Stopped
 from actors._mailbox import ALWAYS_ACCEPTED, Mailbox
+from actors._outcome import Outcome
 from actors.agent._news import News, news_of
 from actors.agent._record import Commit, Draft, State, WatchRow
 
+from ._answer import Deferred, judged
 from ._api import Checkup, SessionSummary, tombstone
 
 
@@ -27,6 +29,8 @@ class MemoryStore:
         self._states: dict[str, State] = {}
         self._boxes: dict[str, Mailbox] = {}
         self._deleted: set[str] = set()
+        self._tokens: dict[str, tuple[str, str]] = {}  # the session and the call that each stands for
+        self._answers: dict[str, int] = {}  # the seqs of the answers that were given
         self._watches: dict[str, dict[tuple[str, str], WatchRow]] = {}  # of each watched session, by watcher and id
 
     async def open(self) -> None:
@@ -63,7 +67,7 @@ class MemoryStore:
         return Checkup(
             where="memory", schema=0, bytes=0, sessions=statuses, mail=sum(box.last for box in self._boxes.values()), unread=len(unread),
             oldest_unread=min((each.sent for each in unread), default=None),
-            open_calls=sum(len(state.live) for state in self._states.values()),
+            open_calls=sum(len(state.live) + len(state.deferred) for state in self._states.values()),
             timers=sum(len(state.timers) for state in self._states.values()), held=len(self._states), expired=0, damage=(),
         )  # fmt: skip
 
@@ -97,6 +101,7 @@ class MemoryStore:
             self._accept(draft)
         news = news_of(state, commit) if state.id in self._watches or state.parent is not None else None
         state.apply(commit)
+        self._tokens.update((row.token, (state.id, row.id)) for row in commit.calls if row.deferred and row.token is not None)
         if news is not None:
             self._tell(state.id, news)
         if commit.watches or commit.watches_gone or commit.status is Status.STOPPED:
@@ -118,6 +123,28 @@ class MemoryStore:
         receipt = self._accept(draft)
         await trio.lowlevel.cancel_shielded_checkpoint()
         return receipt
+
+    async def complete(self, token: str, outcome: Outcome) -> Receipt:
+        """Answer a deferred call."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        found = self._deferred(token)
+        receipt = judged(token, outcome, found)
+        if receipt is None:
+            self._states[found.session].answered(found.call, outcome)
+            receipt = self._accept(found.mail(token, outcome))
+            self._answers[token] = receipt.seq
+            self._tell(found.session, found.news(outcome))
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        return receipt
+
+    def _deferred(self, token: str) -> Deferred:
+        if token not in self._tokens:
+            raise UnknownToken(token=token)
+        session, call = self._tokens[token]
+        if session in self._deleted:
+            return Deferred(session, call, gone=True)
+        row = self._states[session].calls[call]
+        return Deferred(session, call, row.tool, row.hops, row.outcome, self._answers.get(token))
 
     def _tell(self, session: str, news: News) -> None:
         """Accept what a commit tells; nobody has to wait for those that cannot hear it."""

@@ -16,6 +16,7 @@ from attrs import define, field
 from actors._envelope import Envelope, Receipt
 from actors._errors import LeaseLost, VersionConflict
 from actors._mailbox import Mailbox
+from actors._outcome import Outcome
 from actors.agent._record import Commit, Draft, State
 
 from ._admit import Accepted, Letter
@@ -24,6 +25,7 @@ from ._box import StoredMailbox
 from ._change import changed
 from ._holder import LEASE, new_holder
 from ._pg_connection import TrioConnection
+from ._pg_continuations import answer
 from ._pg_look import checkup, delete, look_at_all, retain
 from ._pg_pool import Pool, UnknownEnd
 from ._pg_post import accept, is_kept, lock
@@ -95,7 +97,7 @@ class PostgresStore:
         await self._pool.transact(partial(create, state=state, me=self.holder), kept, is_kept)
 
     def _hold(self, key: int, state: State) -> _Held:
-        held = self._held[state.id] = _Held(key, state, StoredMailbox(state.id, self.send))
+        held = self._held[state.id] = _Held(key, state, StoredMailbox(state.id, self.send, state.hear))
         self._sessions[key] = state.id
         self._bound(held)
         return held
@@ -260,6 +262,20 @@ class PostgresStore:
         receipt: Receipt = await self._pool.transact(work, kept, is_there)
         return receipt
 
+    async def complete(self, token: str, outcome: Outcome) -> Receipt:
+        """Answer a deferred call."""
+
+        async def is_there(db: TrioConnection, done: tuple[Letter, list[Accepted]]) -> bool:
+            letter, [accepted, *_] = done
+            return accepted.envelope is not None and await is_kept(db, letter, accepted)
+
+        def kept(done: tuple[Letter, list[Accepted]]) -> Receipt:
+            self._deliver(done[1])
+            return done[1][0].receipt
+
+        receipt: Receipt = await self._pool.transact(partial(answer, token=token, outcome=outcome), kept, is_there)
+        return receipt
+
     # -------------------------------------------------------------- mail that is kept
     def _deliver(self, accepted: Sequence[Accepted]) -> None:
         for each in accepted:
@@ -306,7 +322,5 @@ async def _take(db: TrioConnection, session: str, me: str) -> Claim | None:
     taken = await claim(db, session, me)
     if taken is not None:
         past = await history(db, taken)
-        state = taken.state
-        state.items, state.calls = past.items, past.calls
-        state.live = {id: row for id, row in past.calls.items() if not row.final}
+        taken.state.take_up(past.items, past.calls)
     return taken

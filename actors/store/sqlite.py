@@ -17,6 +17,7 @@ from attrs import define
 from actors._envelope import Envelope, Receipt
 from actors._errors import LeaseLost, StoreError
 from actors._mailbox import Mailbox
+from actors._outcome import Outcome
 from actors.agent._record import Commit, Draft, State
 
 from ._admit import Accepted, Letter
@@ -24,6 +25,7 @@ from ._api import Checkup, SessionSummary
 from ._box import StoredMailbox
 from ._change import changed
 from ._checkup import checkup
+from ._continuations import answer
 from ._holder import LEASE, new_holder
 from ._retention import retain
 from ._schema import connect, connect_to_read
@@ -153,7 +155,7 @@ class SQLiteStore:
 
     def _hold(self, key: int, state: State) -> StoredMailbox:
         self._states[state.id], self._keys[state.id] = state, key
-        box = self._boxes[state.id] = StoredMailbox(state.id, self.send)
+        box = self._boxes[state.id] = StoredMailbox(state.id, self.send, state.hear)
         self._bound(state)
         return box
 
@@ -197,6 +199,8 @@ class SQLiteStore:
         try:
             past = await self._read(history, taken.key, session, taken.last)
             state.take_up(past.items, past.calls)
+            for envelope in self._boxes[session].unread(0):  # it may have come after that look, and before this moment
+                state.hear(envelope)
             complete = True
         finally:
             if not complete:
@@ -330,6 +334,16 @@ class SQLiteStore:
     def send(self, draft: Draft) -> Coroutine[Any, Any, Receipt]:
         """Accept mail; durable when it returns."""
         return self._open().take_in(Letter.of(draft), self._deliver)
+
+    async def complete(self, token: str, outcome: Outcome) -> Receipt:
+        """Answer a deferred call."""
+
+        def kept(accepted: list[Accepted]) -> Receipt:
+            receipt, *_ = [self._deliver(each) for each in accepted]
+            return receipt
+
+        receipt: Receipt = await self._open().do(lambda db: answer(db, token, outcome), kept)
+        return receipt
 
     def _deliver(self, accepted: Accepted) -> Receipt:
         if accepted.envelope is not None:
