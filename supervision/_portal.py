@@ -7,6 +7,7 @@ import trio
 
 from actors._envelope import Receipt, UserMessage
 from actors._identity import current, host
+from actors._outcome import Outcome
 from actors.agent._agent import Agent
 from actors.events import AnyEvent
 
@@ -41,6 +42,11 @@ class Portal:
     def ask(self, to: str, body: object, *, timeout: float | None = None) -> Any:
         """As `ask` of the ref of `to`: a session's answer, or an actor's reply."""
         return self._in_trio(lambda: self._system.ref(to).ask(body, timeout=timeout))
+
+    def complete(self, token: str, outcome: Outcome) -> Receipt:
+        """As `System.complete`: answer a deferred call."""
+        receipt: Receipt = self._in_trio(lambda: self._system.complete(token, outcome))
+        return receipt
 
     def open(self, agent: type[Agent], *, session: str | None = None, **options: Any) -> str:
         """As `System.open`; returns the session's id."""

@@ -11,10 +11,12 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from actors._check import check_number, check_type, check_whole
+from actors._envelope import Receipt
 from actors._errors import ConfigError, NotPermitted, leaves
 from actors._identity import current, host
 from actors._life import Life
 from actors._limits import Limits
+from actors._outcome import Outcome
 from actors._ref import ActorRef, here
 from actors.agent._agent import Agent
 from actors.events import AnyEvent
@@ -34,6 +36,7 @@ from ._session_ref import SessionRef
 from ._spec import Backoff, ChildSpec, Factory, Restart, Supervisor, check_actor, check_budget, check_owner
 from ._stream import Events
 from ._tree import SystemStatistics, Tree, idle, snapshot, statistics, tells
+from ._words import as_answer
 
 
 class System:
@@ -147,6 +150,24 @@ class System:
     def ref(self, address: str) -> ActorRef:
         """The ref of an address, whether or not anybody has it. Making one never fails; sending does."""
         return self._root.ref(address)
+
+    async def complete(self, token: str, outcome: Outcome) -> Receipt:
+        """Answer the call whose tool returned `Outcome.deferred`, by its `ToolContext.continuation`; for whoever has that token.
+
+        From any process on the store, whether or not the session is in memory anywhere. The outcome is the call's, and the mail that
+        tells it to the model (`ContinuationResult`, of kind `tool`) is accepted, both when it returns: whatever dies then, it is told,
+        once. A token is answered once: the same outcome again is the first receipt, marked as a duplicate. Cancelled, it may have been
+        kept: complete it again.
+
+        Raises:
+            UnknownToken: No deferred call in this store has this token; the tool may not have returned yet.
+            AlreadyCompleted: The call has ended otherwise: it was cancelled, its run stopped, its session stopped or deleted.
+            IdConflict: It was answered before, with another outcome.
+            ConfigError: The outcome is no end (`deferred`). TypeError: It is none. CodecError: Its value has no JSON.
+            StoreError: The store could not. Whatever is raised, nothing was kept.
+        """
+        self._root.check_here()
+        return await self._root.store.complete(token, as_answer(token, outcome))
 
     # -------------------------------------------------------------- looking and reaching in
     @property

@@ -34,7 +34,7 @@ NOT_YET = {  # what comes with it: the names; a parameter as `function(parameter
         actors.Annotate actors.Decision actors.Command actors.ToolHook actors.Before actors.After actors.Wrapper actors.Wrap
         actors.ToolPolicy
         supervision.Approval supervision.System.approvals supervision.System.approve supervision.System.deny
-        supervision.System.complete supervision.open_system(policy)
+        supervision.open_system(policy)
     """,
 }
 LATER = {name for names in NOT_YET.values() for name in names.split()}

@@ -109,9 +109,9 @@ BLOCKS: dict[str, tuple[object, Sender, Priority, str]] = {
     ),
     "a continuation": (
         ContinuationResult("k-1", Outcome.denied("not today")),
-        FromUser(),
+        FromToolCall("s", "c"),
         NORMAL,
-        "[mail m-7: continuation k-1 denied]\ndenied: not today",
+        "[mail m-7: call c denied]\ndenied: not today",
     ),
     "a watched event": (
         WatchedEvent("a/b", "tool_started", {"tool": "look", "n": 1}),

@@ -130,8 +130,9 @@ class Completed:
 
 @frozen
 class Applied:
-    """What an order asks of the loop: its commit, the calls to cancel, whether it ended the run."""
+    """What an order asks of the loop: its commit, the calls to cancel, whether it ended the run, and whether there is none any more."""
 
     commit: Commit
     cancelled: Mapping[str, Outcome] = field(factory=dict)
     stopped: bool = False
+    rests: bool = False

@@ -2,6 +2,9 @@
 
 A call ends once. Two may want to end it: its task, which returns, and an order that cuts it short. Both decide and commit inside
 `ending`, one by one, so that whoever comes second finds the outcome there.
+
+A call whose execution comes to `deferred` has ended its task and not itself: its row has the token with which somebody answers it,
+and an order wakes whoever waits for it here. Its end is the mail of that answer.
 """
 
 import logging
@@ -11,26 +14,31 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import trio
+from attrs import evolve
 
 from actors import events
+from actors._envelope import CallDeferred, ContinuationResult, Control, Envelope, FromToolCall, ended_call
 from actors._errors import LeaseLost, StoreError, VersionConflict
 from actors._life import Life
 from actors._outcome import Outcome
 from actors._waiters import OneByOne
 from actors.models._api import Model
 from actors.models._blocks import ToolCall, Usage
+from actors.store._answer import Overtaken
 from actors.store._api import Store
 from actors.tools._call import execute, in_thread, unknown
 from actors.tools._context import ToolContext
 
+from ._actions import Applied
 from ._agent import Agent, Config
 from ._control import finished
 from ._progress import Progress
-from ._record import CallRecord, Commit, State, ended
+from ._record import NOTHING, CallRecord, Commit, Draft, State, deferred, ended
 from ._settle import Began
 from ._turn import Turn
 
 log = logging.getLogger("postroom.agent")
+HEARD = 30.0  # seconds in which an answer that another process kept is here
 AGAIN = 1.0  # seconds until an end that the store refused is tried again
 
 
@@ -133,18 +141,22 @@ class Calls:
 
         async def run(life: Life) -> None:
             cut_off = outcome = Outcome("cancelled", error="its session ended")
+            context = self._context(row, call, life)
             try:
-                outcome = await self._execute(row, call, life)
+                outcome = await self._execute(call, context)
             finally:
                 if outcome is not cut_off or not self.left:
-                    await self._finish(row.id, outcome)
+                    await self._finish(row.id, outcome, context.continuation)
 
         self._home.start_call(row.id, run, row.hops)
 
-    async def _execute(self, row: CallRecord, call: ToolCall, life: Life) -> Outcome:
+    async def _execute(self, call: ToolCall, context: ToolContext) -> Outcome:
         tool = self._config.tools.get(call.tool)
         if tool is None:
             return unknown(call, [schema.name for schema in self._config.schemas])
+        return await execute(tool, self.agent, call, context)
+
+    def _context(self, row: CallRecord, call: ToolCall, life: Life) -> ToolContext:
         token = trio.lowlevel.current_trio_token()
 
         def progress(payload: Any) -> None:
@@ -156,39 +168,41 @@ class Calls:
             with suppress(trio.RunFinishedError):
                 token.run_sync_soon(self._progressed, call.id, payload, life)
 
-        context = ToolContext(call.id, call.tool, self._state.id, self._state.owner, row.idempotency_key, progress)
-        return await execute(tool, self.agent, call, context)
+        return ToolContext(call.id, call.tool, self._state.id, self._state.owner, row.idempotency_key, progress)
 
     def _progressed(self, call: str, payload: Any, life: Life) -> None:
         if call in self._state.live:
             self.noted.tell(call, payload, life.runtime.deadlines)
 
-    async def _finish(self, call: str, outcome: Outcome) -> None:
-        """A call's task is over: its outcome and the mail that tells it are one commit. Nothing, if it was settled before."""
-        row = await self._kept(call, outcome)
+    async def _finish(self, call: str, outcome: Outcome, token: str) -> None:
+        """A call's task is over: its outcome, or that it is deferred, and the mail that tells it are one commit. Nothing, if it was settled before."""
+        row = await self._kept(call, outcome, token)
         if row is None:
             return
         self._turn.began.pop(call, None)
         self.noted.ended(call)
-        self._show(events.ToolFinished, call=call, tool=row.tool, outcome=outcome)
+        if row.deferred:
+            self._show(events.ToolDetached, call=call, reason=f"deferred: {row.reason}")
+        else:
+            self._show(events.ToolFinished, call=call, tool=row.tool, outcome=outcome)
 
-    async def _kept(self, call: str, outcome: Outcome) -> CallRecord | None:
-        """Commit the end of a call; None if it had one. What it did is not lost because the disk is full: that is tried again.
+    async def _kept(self, call: str, outcome: Outcome, token: str) -> CallRecord | None:
+        """Commit the end of a call's task; None if the call had one. What it did is not lost because the disk is full: that is tried again.
 
         A try that failed may turn out to have been kept: then the end is this one.
         """
-        tried = False
+        made: CallRecord | None = None
         while True:
             try:
                 async with self.ending:
                     row = self._state.live.get(call)
-                    if row is None and tried and self._state.calls[call].outcome == outcome:
-                        return self._state.calls[call]
-                    if row is not None:
-                        row, tried = ended(row, outcome), True
-                        commit = Commit(calls=(row,), mail=(finished(self._state, row),), loop=False)
-                        await self._store.commit(self._state, commit)
-                    return row
+                    if row is None:
+                        known = self._state.calls[call]
+                        before_its_answer = evolve(known, status="deferred", outcome=None)
+                        return made if made in (known, before_its_answer) else None
+                    made = ended(row, outcome) if outcome.status != "deferred" else deferred(row, outcome.error or "", token)
+                    await self._store.commit(self._state, Commit(calls=(made,), mail=(_told(self._state, made),), loop=False))
+                    return made
             except LeaseLost as error:
                 self._home.lost(error)
                 return None
@@ -197,6 +211,36 @@ class Calls:
             except StoreError as error:
                 log.error("the end of %s could not be kept yet: %s", call, error, extra={"address": self._state.id})  # noqa: TRY400
             await trio.sleep(AGAIN)
+
+    async def carry_out(self, decide: Callable[[], Applied], commit: Callable[[Commit], Awaitable[None]]) -> Applied:
+        """Decide, and commit it. If a deferred call that it would end was answered meanwhile, decide anew once that is known here."""
+        while True:
+            async with self.ending:
+                applied, waiting = decide(), set(self._state.deferred)
+                try:
+                    if applied.commit != NOTHING:
+                        await commit(applied.commit)
+                except Overtaken as error:
+                    conflict = error
+                else:
+                    if applied.rests:
+                        self._turn.rest()
+                    return applied
+            await self._heard({row.id for row in applied.commit.calls if row.id in waiting}, conflict)
+
+    async def _heard(self, calls: set[str], conflict: Overtaken) -> None:
+        """Wait until the answer to one of these is here. It is kept, so it comes; `conflict` if it does not."""
+        low = min(self._state.mail_cursor, self._state.control_cursor)
+        with trio.move_on_after(HEARD) as scope:
+            await self._store.mailbox(self._state.id).receive(low, lambda _envelope: not calls <= self._state.deferred.keys())
+        if scope.cancelled_caught:
+            raise conflict
+
+    def answered(self, mail: Sequence[Envelope]) -> None:
+        """These were folded: deferred calls among them have their end now."""
+        for envelope in mail:
+            if isinstance(envelope.body, ContinuationResult) and (call := ended_call(envelope)) in self._state.calls:
+                self._show(events.ToolFinished, call=call, tool=self._state.calls[call].tool, outcome=envelope.body.outcome)
 
     def settled(self, outcomes: Mapping[str, Outcome]) -> None:
         """Calls whose outcome was decided elsewhere, and is kept: their tasks, if they have one, are cancelled, their ends shown."""
@@ -214,3 +258,10 @@ class Calls:
     def forget_told(self) -> None:
         """Drop the progress of calls whose outcome the model was told."""
         self.noted.forget(self._state.live, self._state.placeholders)
+
+
+def _told(state: State, row: CallRecord) -> Draft:
+    """The mail that goes with the end of a call's task."""
+    if row.deferred:
+        return Draft(state.id, Control(CallDeferred(row.id)), FromToolCall(state.id, row.id), hops=row.hops)
+    return finished(state, row)

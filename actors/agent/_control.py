@@ -3,10 +3,11 @@
     order                 effect, exactly once: its cursor is in the same commit
     Pause                 the status; calls stay as they are
     Resume                back to what it was; after a failure the round is tried again
-    StopRun               every call is settled, the results are there, nothing older wakes the session, `[run stopped]` is told
+    StopRun               every call is settled, deferred ones too, the results are there, nothing older wakes the session, `[run stopped]` is told
     CancelCalls           those calls are settled
     CancelAllAttached     the calls it was stamped with are settled
     SetTimer, DropTimer   a timer is kept, or not any more: from where the session does not run
+    CallDeferred          nothing: whoever waits for that call looks again
 
 `StopRun` is stamped with the run, `CancelAllAttached` with the calls that it meant when it was accepted: a replay hits no other. A
 run can be stopped before it begins: what was to begin it is read with what begins the next one. A stop ends a pause of its run.
@@ -20,6 +21,7 @@ from attrs import evolve
 from actors._envelope import (
     CancelAllAttached,
     CancelCalls,
+    Control,
     DropTimer,
     Envelope,
     FromToolCall,
@@ -70,6 +72,11 @@ def apply_order(turn: Turn, state: State, envelope: Envelope, now: float) -> App
     return evolve(applied, commit=evolve(applied.commit, control_cursor=envelope.seq, mail_cursor=mail_cursor))
 
 
+def resumes(envelope: Envelope) -> bool:
+    """Whether this is an order to go on."""
+    return isinstance(envelope.body, Control) and isinstance(envelope.body.action, Resume)
+
+
 def _pause(turn: Turn, state: State, envelope: Envelope, now: float) -> Applied:
     if state.status is Status.FAILED and turn.phase is Phase.IDLE:
         turn.retrying = turn.again = True  # when it is resumed
@@ -94,17 +101,17 @@ def _stop(turn: Turn, state: State, envelope: Envelope, now: float) -> Applied:
     turn.retrying = False
     if turn.phase is Phase.IDLE:  # a run about to begin
         return Applied(Commit(floor=envelope.seq))
-    applied = _cutting(state, cut(turn, state, state.live, "the run was stopped", now))
+    applied = _cutting(state, cut(turn, state, (*state.live, *state.deferred), "the run was stopped", now))
     results = _results(turn, state, applied.cancelled)
-    turn.rest()
-    return evolve(applied, commit=evolve(applied.commit, append=results, status=Status.IDLE, stop=envelope), stopped=True)
+    commit = evolve(applied.commit, append=results, status=Status.IDLE, stop=envelope)
+    return evolve(applied, commit=commit, stopped=True, rests=True)
 
 
 # ------------------------------------------------------------------ calls cut short
 def cut(turn: Turn, state: State, calls: Iterable[str], why: str, now: float) -> dict[str, Outcome]:
-    """The outcomes of those of these calls that are still going on."""
-    live = [state.live[call] for call in calls if call in state.live]
-    return {row.id: settled(row, why, turn.began.get(row.id), now) for row in live}
+    """The outcomes of those of these calls that are still going on, or deferred."""
+    rows = [state.calls[call] for call in calls if call in state.live or call in state.deferred]
+    return {row.id: settled(row, why, turn.began.get(row.id), now) for row in rows}
 
 
 def cancel(turn: Turn, state: State, call: str, why: str, now: float) -> Applied:
@@ -133,12 +140,10 @@ def finished(state: State, row: CallRecord) -> Draft:
 # ------------------------------------------------------------------ the end of an activation, and the beginning of one
 def close(turn: Turn, state: State, now: float) -> Applied:
     """The session is stopped for good: its run ends, every call is settled, nobody reads mail about it."""
-    gone = cut(turn, state, state.live, "its session was stopped", now)
+    gone = cut(turn, state, (*state.live, *state.deferred), "its session was stopped", now)
     rows = tuple(ended(state.calls[call], outcome) for call, outcome in gone.items())
     commit = Commit(calls=rows, append=_results(turn, state, gone), status=Status.STOPPED)
-    running = going_on(turn, state)
-    turn.rest()
-    return Applied(commit, gone, stopped=running)
+    return Applied(commit, gone, stopped=going_on(turn, state), rests=True)
 
 
 def shutdown(turn: Turn, state: State, now: float, *, kept: bool, repeats: Repeats = never) -> Applied:

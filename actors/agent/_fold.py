@@ -2,8 +2,8 @@
 
 A fold takes the oldest unread mail up to 64 envelopes and 32 KiB of words, but always through the last unread interrupt;
 what lies beyond the byte bound then shows its head. The cursor moves over a contiguous prefix. What stays is announced, never dropped.
-The end of a call is shown if and only if the call's result was a placeholder; otherwise its result told it already, and its
-mail is consumed in silence.
+The end of a call, or the answer to a deferred one, is shown if and only if the call's result was a placeholder; otherwise its
+result told it already, and its mail is consumed in silence.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -12,13 +12,14 @@ from attrs import frozen
 
 from actors._envelope import (
     INTERRUPT,
+    ContinuationResult,
     Control,
     Envelope,
     FromSession,
     FromToolCall,
     FromUser,
     Sender,
-    ToolCallFinished,
+    ended_call,
     tells_an_end,
 )
 from actors._limits import WakeKind
@@ -40,6 +41,7 @@ class Fold:
     already_read: tuple[str, ...] = ()
     waiting: int = 0
     cuts: tuple[tuple[str, int], ...] = ()
+    tools: tuple[tuple[str, str], ...] = ()
 
     @property
     def person(self) -> bool:
@@ -49,8 +51,8 @@ class Fold:
 
 def shown(envelope: Envelope, placeholders: Collection[str]) -> bool:
     """Whether the model reads this envelope at all."""
-    body = envelope.body
-    return body.call in placeholders if isinstance(body, ToolCallFinished) else not isinstance(body, Control)
+    call = ended_call(envelope)
+    return not isinstance(envelope.body, Control) if call is None else call in placeholders
 
 
 def fold(state: State, mail: Sequence[Envelope], placeholders: Collection[str]) -> Fold:
@@ -76,10 +78,10 @@ def fold(state: State, mail: Sequence[Envelope], placeholders: Collection[str]) 
     if end == len(mail):
         cursor = max(cursor, state.control_cursor, state.handled_cursor)  # what lies between was applied, or handled
     waiting = sum(shown(envelope, placeholders) for envelope in mail[end:])
-    read = tuple(
-        envelope.id for envelope in taken if isinstance(envelope.body, ToolCallFinished) and envelope.body.call in state.fetched
-    )
-    return Fold(tuple(taken), cursor, read, waiting, tuple(cuts))
+    read = tuple(envelope.id for envelope in taken if ended_call(envelope) in state.fetched)
+    answered = {ended_call(envelope) for envelope in taken if isinstance(envelope.body, ContinuationResult)}
+    tools = tuple((call, state.calls[call].tool) for call in answered if call in state.calls)
+    return Fold(tuple(taken), cursor, read, waiting, tuple(cuts), tools)
 
 
 def _characters(text: str, size: int) -> int:
@@ -107,9 +109,10 @@ def wakes(envelope: Envelope, state: State, wake_on: Collection[WakeKind], is_ch
     body = envelope.body
     if envelope.seq <= max(state.floor, state.mail_cursor) or isinstance(body, Control):
         return False
-    if isinstance(body, ToolCallFinished):
-        row = state.calls.get(body.call)
-        silent = body.call not in state.placeholders or (row is not None and row.run <= state.stopped_run)
+    call = ended_call(envelope)
+    if call is not None:
+        row = state.calls.get(call)
+        silent = call not in state.placeholders or (row is not None and row.run <= state.stopped_run)
         return not silent and "tool" in wake_on
     if tells_an_end(body) and isinstance(envelope.sender, FromSession):
         return "child" in wake_on  # wherever that child runs: only its end is told to a parent so

@@ -52,6 +52,11 @@ class CallRecord:
         return self.outcome is not None
 
     @property
+    def over(self) -> bool:
+        """Whether nothing of it will run any more: it has its outcome, or waits for somebody's."""
+        return self.final or self.deferred
+
+    @property
     def deferred(self) -> bool:
         """Whether its outcome will come from somebody who has its token: nothing of it runs."""
         return self.status == "deferred"
@@ -152,6 +157,7 @@ class Commit:
     loop: bool = True
 
 
+NOTHING = Commit()
 _CURSORS = ("mail_cursor", "control_cursor", "handled_cursor", "floor")  # they never move back
 PLAIN = ("status", "paused_at", "run", "turn", "rounds", "hops", "failure", "spent", "limits", "options")
 _cursors_of, _plain_of = attrgetter(*_CURSORS), attrgetter(*PLAIN)

@@ -15,7 +15,7 @@ import trio
 from attrs import evolve
 
 from actors import events
-from actors._envelope import INTERRUPT, Control, Envelope, Resume, StopRun, ToolCallFinished
+from actors._envelope import INTERRUPT, Control, Envelope, StopRun, ended_call
 from actors._errors import ConfigError, LimitExceeded, MailboxFull, ModelError, TranscriptInvalid
 from actors._exit import Status
 from actors._inherit import Inherit
@@ -32,7 +32,7 @@ from ._answers import Answers
 from ._asking import Answered, Asking, final
 from ._calls import Calls, Home, now_beginning
 from ._completion import take
-from ._control import apply_order, attached, cancel, close, going_on, lost_detached, recover, shutdown
+from ._control import apply_order, attached, cancel, close, going_on, lost_detached, recover, resumes, shutdown
 from ._handlers import Handlers
 from ._inbox import Drain
 from ._record import EMPTY, CallRecord, Commit, State, ended
@@ -44,7 +44,6 @@ from ._turn import Turn
 from ._wait import WaitFor
 
 log = logging.getLogger("postroom.agent")
-NOTHING = Commit()
 
 
 class Session:
@@ -209,11 +208,14 @@ class Session:
                 self.timers.follow()
 
     async def _apply(self, decide: Callable[[], Applied]) -> None:
-        async with self.calls.ending:
+        about_to_run = False
+
+        def decided() -> Applied:
+            nonlocal about_to_run
             about_to_run = self.busy
-            applied = decide()
-            if applied.commit != NOTHING:
-                await self._commit(applied.commit)
+            return decide()
+
+        applied = await self.calls.carry_out(decided, self._commit)
         self.calls.settled(applied.cancelled)
         if applied.stopped:
             await self._end("stopped")
@@ -278,7 +280,7 @@ class Session:
     def _desk(self, call: str = "") -> Desk:
         return Desk(
             self.state, {call.id: call for call in self.turn.open}, self.calls.progress, self.turn.began,
-            lambda: any(isinstance(envelope.body, ToolCallFinished) for envelope in self._mail()), self._effects, self.config.limits.max_wait, call,  # type: ignore[arg-type]
+            lambda: any(ended_call(envelope) is not None for envelope in self._mail()), self._effects, self.config.limits.max_wait, call,  # type: ignore[arg-type]
         )  # fmt: skip
 
     def _repeats(self, tool: str) -> bool:
@@ -293,8 +295,10 @@ class Session:
 
     # -------------------------------------------------------------- the model
     async def _ask(self, ask: Ask) -> None:
+        folded = [envelope for envelope in self._mail() if envelope.seq <= (ask.commit.mail_cursor or 0)]
         await self._commit(ask.commit, ahead=True)
         self.calls.forget_told()
+        self.calls.answered(folded)
         if ask.begins:
             self._emit(events.RunStarted)
         self._read_inbox(ask)
@@ -365,7 +369,7 @@ class Session:
         return (
             self.running
             or self.turn.retrying
-            or (self.state.status is Status.FAILED and any(map(_resumes, self.box.unread(self.state.control_cursor))))
+            or (self.state.status is Status.FAILED and any(map(resumes, self.box.unread(self.state.control_cursor))))
             or any(self.turn.may_wake(each, self.state) for each in self._mail())
         )
 
@@ -392,7 +396,3 @@ class Session:
 
     def _emit(self, kind: Callable[..., Any], **facts: Any) -> None:
         self.home.emit(kind, session=self.state.id, run=self.state.run, turn=self.state.turn, **facts)
-
-
-def _resumes(envelope: Envelope) -> bool:
-    return isinstance(envelope.body, Control) and isinstance(envelope.body.action, Resume)

@@ -129,8 +129,8 @@ def _seconds(wanted: float, most: float) -> float:
 
 
 def _view(row: CallRecord, desk: Desk) -> str:
-    """The toolbox's view of a call: queued, running, detached, or its outcome."""
-    if row.final:
+    """The toolbox's view of a call: queued, running, detached, deferred, or its outcome."""
+    if row.over:
         return row.status
     place = desk.open.get(row.id)
     if place is None or place.detached is not None:
@@ -146,9 +146,12 @@ def _wait(desk: Desk, arguments: Mapping[str, Any]) -> Outcome | WaitFor:
     if what == "mail":
         return WaitFor("mail", now, until)
     if what == "any_call":
-        if running(desk.state) or desk.unread_ends():
-            return WaitFor("any_call", now, until)
-        return Outcome.failed("no call is running, so there is nothing to wait for")
+        ran = tuple(row.id for row in running(desk.state))
+        if ran or desk.unread_ends():
+            return WaitFor("any_call", now, until, ran=ran)
+        late = ", ".join(desk.state.deferred)
+        hint = f"; the answer to {late} will be mail, whenever it comes: wait for it by its id, or go on" if late else ""
+        return Outcome.failed(f"no call is running, so there is nothing to wait for{hint}")
     named = what if isinstance(what, list) else [what]
     if not named:
         return Outcome.failed("`for` is an empty list; name a call, any_call or mail")
@@ -202,7 +205,7 @@ def _status(desk: Desk, arguments: Mapping[str, Any]) -> Outcome | WaitFor:
     if strange is not None:
         return strange
     progress = arguments.get("include_progress", True)
-    if arguments.get("wait_for_completion", False) and call in desk.state.live:
+    if arguments.get("wait_for_completion", False) and not desk.state.calls[call].final:
         now = trio.current_time()
         until = now + _seconds(arguments.get("timeout_seconds", 5), desk.max_wait)
         return WaitFor((call,), now, until, status_of=call, progress=progress)
@@ -210,7 +213,7 @@ def _status(desk: Desk, arguments: Mapping[str, Any]) -> Outcome | WaitFor:
 
 
 def _list(desk: Desk, _arguments: Mapping[str, Any]) -> Outcome:
-    return Outcome.completed({"running": [_line(row, desk) for row in running(desk.state)]})
+    return Outcome.completed({"running": [_line(row, desk) for row in (*running(desk.state), *desk.state.deferred.values())]})
 
 
 def _line(row: CallRecord, desk: Desk) -> dict[str, Any]:

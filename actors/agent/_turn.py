@@ -31,7 +31,7 @@ The phases of a run, and what leads from one to the next:
 
     IDLE      -- mail that may wake it -->  MODEL
     MODEL     -- a completion with calls -->  CALLS     without -->  ANSWERED     empty -->  MODEL, with mail or a nudge
-    CALLS     -- each call is final or detached -->  MODEL, with one result per call
+    CALLS     -- each call is final, detached or deferred -->  MODEL, with one result per call
     ANSWERED  -- unread mail that may wake it, or a detached call's end -->  MODEL     nothing, no call running -->  IDLE
     any       -- StopRun -->  IDLE     a refusal by the provider -->  IDLE, failed
 
@@ -48,7 +48,7 @@ from actors._envelope import (
     Control,
     Envelope,
     FromUser,
-    ToolCallFinished,
+    ended_call,
 )
 from actors._exit import Status
 from actors._limits import WakeKind
@@ -132,13 +132,7 @@ class Turn:
         ends = set(state.placeholders) & state.live.keys() if self.phase is Phase.ANSWERED else ()
 
         def match(envelope: Envelope) -> bool:
-            body = envelope.body
-            return (
-                control(envelope)
-                or self.handled(envelope)
-                or self.may_wake(envelope, state)
-                or (isinstance(body, ToolCallFinished) and body.call in ends)
-            )
+            return control(envelope) or self.handled(envelope) or self.may_wake(envelope, state) or ended_call(envelope) in ends
 
         return Wait(Point.R2, match)
 
@@ -162,7 +156,7 @@ class Turn:
     # -------------------------------------------------------------- calls
     def _with_calls(self, state: State, mail: Sequence[Envelope], now: float) -> Action:
         for call in self.open:
-            if state.calls[call.id].final:
+            if state.calls[call.id].over:
                 call.state = "final"
         act = self._preempt(state, mail, now) or self._wake_waits(state, mail, now) or self._advance(state, now)
         if act:
@@ -259,7 +253,7 @@ class Turn:
                 return False
             if envelope.priority is INTERRUPT:
                 return True
-            if isinstance(envelope.body, ToolCallFinished) and envelope.body.call in running:
+            if ended_call(envelope) in running:
                 return True
             return any(woken(call.wait, state, (envelope,), -inf) is not None for call in waiting if call.wait is not None)
 
@@ -275,9 +269,8 @@ class Turn:
     def _result(self, call: OpenCall, row: CallRecord) -> Result:
         if row.outcome is not None:
             return Result(call.id, call.tool, row.outcome)
-        return Result(
-            call.id, call.tool, Placeholder("running", call.detached or "interrupted", can_wait="wait" in self.runtime)
-        )
+        status, why = ("deferred", row.reason) if row.deferred else ("running", call.detached or "interrupted")
+        return Result(call.id, call.tool, Placeholder(status, why, can_wait="wait" in self.runtime))  # type: ignore[arg-type]
 
     def _ask(self, state: State, mail: Sequence[Envelope]) -> Ask:
         """R1: fold the unread mail behind the results, and ask; C0 or C2."""
@@ -336,7 +329,7 @@ class Turn:
         """Whether no call is attached, and there is no pause."""
         if state.status is Status.PAUSED:
             return False
-        return self.phase is not Phase.CALLS or all(state.calls[each.id].final or each.detached for each in self.open)
+        return self.phase is not Phase.CALLS or all(state.calls[each.id].over or each.detached for each in self.open)
 
     def failed(self, reason: str) -> Commit:
         """The model will not answer: the run ends; a person's mail or `Resume` tries the round again."""
@@ -377,7 +370,7 @@ def _hops(state: State, folded: Fold, *, begins: bool) -> int:
     """The hops that this run's mail carries: none after a person spoke, else one more than the mail it came from."""
     if folded.person:
         return 0
-    mine = [envelope.hops if isinstance(envelope.body, ToolCallFinished) else envelope.hops + 1 for envelope in folded.mail]
+    mine = [envelope.hops if ended_call(envelope) is not None else envelope.hops + 1 for envelope in folded.mail]
     return max([*mine, 0 if begins else state.hops])
 
 
@@ -385,7 +378,7 @@ def _user_item(state: State, folded: Fold, nudge: Nudge | None) -> UserItem | No
     if not folded.mail and nudge is None:
         return None
     told = (state.stopped, *folded.mail) if state.stopped is not None else folded.mail
-    return UserItem(told, nudge, folded.already_read, folded.waiting, folded.cuts)
+    return UserItem(told, nudge, folded.already_read, folded.waiting, folded.cuts, folded.tools)
 
 
 def _new_control(state: State) -> Match:

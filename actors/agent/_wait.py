@@ -2,7 +2,8 @@
 
     ended by     when
     interrupt    unread mail of that priority
-    call         one of the calls it names is final; for `any_call`, any call's end is unread; for `mail`, a detached one's
+    call         one of the calls it names is final; for `any_call`, any call's end is unread, or one that ran was deferred; for
+                 `mail`, the end of a detached one, or the answer to a deferred one
     mail         any other unread mail, whatever it waits for
     timeout      its time is over
 
@@ -14,7 +15,7 @@ from typing import Literal
 
 from attrs import frozen
 
-from actors._envelope import INTERRUPT, Control, Envelope, ToolCallFinished
+from actors._envelope import INTERRUPT, Control, Envelope, ended_call
 
 from ._record import State
 
@@ -28,6 +29,7 @@ class WaitFor:
     until: float
     status_of: str | None = None
     progress: bool = True
+    ran: tuple[str, ...] = ()  # the calls that ran as it began
 
 
 @frozen
@@ -39,9 +41,9 @@ class WokenBy:
 
 
 def _calls(wait: WaitFor, state: State, mail: Sequence[Envelope]) -> tuple[str, ...]:
-    unread = tuple(envelope.body.call for envelope in mail if isinstance(envelope.body, ToolCallFinished))
+    unread = tuple(call for envelope in mail if (call := ended_call(envelope)) is not None)
     if wait.what == "any_call":
-        return unread
+        return (*unread, *(call for call in wait.ran if call in state.deferred))
     if wait.what == "mail":
         return tuple(call for call in unread if call in state.placeholders)
     return tuple(call for call in wait.what if call in unread or state.calls[call].final)
@@ -54,6 +56,6 @@ def woken(wait: WaitFor, state: State, mail: Sequence[Envelope], now: float) -> 
     calls = _calls(wait, state, mail)
     if calls:
         return WokenBy("call", calls)
-    if wait.status_of is None and any(not isinstance(envelope.body, ToolCallFinished | Control) for envelope in mail):
+    if wait.status_of is None and any(ended_call(each) is None and not isinstance(each.body, Control) for each in mail):
         return WokenBy("mail")
     return WokenBy("timeout") if now >= wait.until else None

@@ -27,7 +27,8 @@ class UserItem:
     """What was said to the model between two of its answers: mail, or the loop's own nudge, or both.
 
     `already_read` holds ids of mail whose result the model fetched before; `waiting` counts mail left unread by the fold's
-    bound; `cuts` pairs ids of mail too large to show whole with the characters shown.
+    bound; `cuts` pairs ids of mail too large to show whole with the characters shown; `tools` pairs calls whose answers came as
+    mail with their tools.
     """
 
     mail: tuple[Envelope, ...] = field(default=(), converter=_mail)
@@ -35,11 +36,12 @@ class UserItem:
     already_read: tuple[str, ...] = ()
     waiting: int = 0
     cuts: tuple[tuple[str, int], ...] = ()
+    tools: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def text(self) -> str:
         """What the model reads."""
-        return user_text(self.mail, self.nudge, self.already_read, self.waiting, dict(self.cuts))
+        return user_text(self.mail, self.nudge, self.already_read, self.waiting, dict(self.cuts), dict(self.tools))
 
     @cached_property
     def media(self) -> tuple[Media, ...]:
@@ -60,6 +62,7 @@ class UserItem:
             self.already_read + more.already_read,
             more.waiting,
             self.cuts + more.cuts,
+            self.tools + more.tools,
         )
 
 
@@ -85,7 +88,8 @@ class AssistantItem:
 class Placeholder:
     """Stands for the outcome of a call that goes on: the outcome itself will be mail.
 
-    `reason` is `still running after Ns`, `still queued after Ns`, `interrupted`, `asked` or `mail`; `session` is a sub-agent's
+    `reason` is `still running after Ns`, `still queued after Ns`, `interrupted`, `asked` or `mail`; or, where it is deferred, why;
+    `session` is a sub-agent's
     address; `can_wait` says whether the agent has the `wait` tool.
     """
 

@@ -8,6 +8,7 @@ cached.
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -28,6 +29,7 @@ from actors._envelope import (
     ToolCallFinished,
     UserMessage,
     WatchedEvent,
+    ended_call,
 )
 from actors._outcome import Media, Outcome, flatten, value_text
 
@@ -35,6 +37,7 @@ NUDGES = {
     "continuation": "Your last turn was empty. Go on with the task, or say in words that you are done.",
     "wrap_up": "You have used all rounds of this run. Call no more tools: say what you found and what is left to do.",
 }
+NO_TOOLS: Mapping[str, str] = MappingProxyType({})
 # Where a reader sees a line begin: behind what breaks a line, and behind blanks and characters that show nothing.
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _UNSEEN = (
@@ -80,9 +83,12 @@ def _origin(sender: Sender) -> str:
             return f"from {source}"
 
 
-def _ended(tool: str, outcome: Outcome) -> str:
+def _ended(call: str, tool: str | None, outcome: Outcome, *, already_read: bool) -> str:
+    name = call if tool is None else f"{call} ({tool})"
+    if already_read:
+        return f": call {name} {outcome.status}, already read"
     took = f" in {seconds(outcome.duration)}" if outcome.duration is not None else ""
-    return f"({tool}) {outcome.status}{took}"
+    return f": call {name} {outcome.status}{took}"
 
 
 def body_text(body: object) -> str:
@@ -111,14 +117,14 @@ def body_media(body: object) -> tuple[Media, ...]:
             return ()
 
 
-def _header(envelope: Envelope, *, already_read: bool) -> str:
+def _header(envelope: Envelope, *, already_read: bool, tools: Mapping[str, str]) -> str:
     hints = ", interrupt" if envelope.priority is INTERRUPT else ""
     match envelope.body:
         case ToolCallFinished(call=call, tool=tool, outcome=outcome):
-            ended = f"({tool}) {outcome.status}, already read" if already_read else _ended(tool, outcome)
-            about = f": call {call} {ended}"
-        case ContinuationResult(token=token, outcome=outcome):
-            about = f": continuation {token} {outcome.status}"
+            about = _ended(call, tool, outcome, already_read=already_read)
+        case ContinuationResult(outcome=outcome):
+            called = ended_call(envelope) or "unknown"
+            about = _ended(called, tools.get(called), outcome, already_read=already_read)
         case WatchedEvent(session=session):
             about = f" from session {session}{hints}"
         case TimerFired(label=label):
@@ -146,14 +152,17 @@ def _shown(envelope: Envelope) -> bool:
     return not isinstance(envelope.body, Control) or isinstance(envelope.body.action, StopRun)
 
 
-def mail_block(envelope: Envelope, *, already_read: bool = False, shown: int | None = None) -> str:
+def mail_block(
+    envelope: Envelope, *, already_read: bool = False, shown: int | None = None, tools: Mapping[str, str] = NO_TOOLS
+) -> str:
     """One envelope as the model reads it: header and words; `""` for control that shows nothing.
 
-    `shown` bounds the characters of its words; what is left out is counted.
+    `shown` bounds the characters of its words; what is left out is counted. `tools` are those of calls that were deferred: their
+    answer has a token, which is nobody's to read, and its sender is the call.
     """
     if isinstance(envelope.body, Control):
         return "[run stopped]" if _shown(envelope) else ""
-    header = _header(envelope, already_read=already_read)
+    header = _header(envelope, already_read=already_read, tools=tools)
     words = "" if already_read else _words(envelope, shown)
     return f"{header}\n{words}" if words else header
 
@@ -164,6 +173,7 @@ def user_text(
     already_read: Sequence[str],
     waiting: int,
     cuts: Mapping[str, int],
+    tools: Mapping[str, str] = NO_TOOLS,
 ) -> str:
     """All words of a user item: the loop's own nudge, then the mail, then how much more is waiting."""
     mail = [envelope for envelope in mail if _shown(envelope)]
@@ -178,7 +188,10 @@ def user_text(
         if words.strip():  # providers refuse a blank turn; a header says that somebody said nothing
             return words
     blocks = [NUDGES[nudge]] if nudge else []
-    blocks += [mail_block(envelope, already_read=envelope.id in already_read, shown=cuts.get(envelope.id)) for envelope in mail]
+    blocks += [
+        mail_block(envelope, already_read=envelope.id in already_read, shown=cuts.get(envelope.id), tools=tools)
+        for envelope in mail
+    ]
     if waiting:
         blocks.append(f"[{waiting} more message{'s' if waiting > 1 else ''} waiting]")
     return "\n\n".join(blocks)

@@ -4,6 +4,7 @@ A copy has the transcript, the ledger and a fresh mailbox. What went on in the s
 
     a call without a result        gets one: its outcome if there is one, else `orphaned`; `not_started` if it had not begun
     a detached call without end    `orphaned`, told by mail
+    a deferred one                 `cancelled`, told by mail: a token is answered in the session that it was made for, and nowhere else
     unread mail, timers            stay where they are
     what a provider refused        stays the note that it was
 
@@ -16,11 +17,11 @@ from typing import Any
 import msgspec
 from attrs import evolve, frozen
 
-from actors._envelope import FromToolCall, ToolCallFinished
+from actors._envelope import FromToolCall, ToolCallFinished, ended_call
 from actors._errors import CodecError, ConfigError, StoreError, TranscriptInvalid
 from actors._exit import Status
 from actors._outcome import Outcome
-from actors.agent._record import CallRecord, Commit, Draft, State
+from actors.agent._record import CallRecord, Commit, Draft, State, ended
 from actors.agent._refused import shown
 from actors.models._items import AssistantItem, Item, Placeholder, Result, ResultsItem, UserItem
 from actors.models._transcript import Validator
@@ -41,9 +42,7 @@ class Copy:
 
     def commit(self, session: str) -> Commit:
         """What makes a new session of this id this copy."""
-        told = {
-            each.body.call for item in _user_items(self.items) for each in item.mail if isinstance(each.body, ToolCallFinished)
-        }
+        told = {ended_call(each) for item in _user_items(self.items) for each in item.mail}
         late = _placed(self.items) - told
         mail = tuple(
             Draft(session, ToolCallFinished(row.id, row.tool, row.outcome), FromToolCall(session, row.id), hops=row.hops)
@@ -63,7 +62,7 @@ def copied(state: State, at: int | None = None) -> Copy:
         raise ConfigError(f"{state.id} has {len(state.items)} items, from 0; found at={at!r}")
     items = [shown(item, state.refused) for item in state.items[: None if at is None else at + 1]]
     asked = {call.id for item in items if isinstance(item, AssistantItem) for call in item.calls}
-    calls = tuple(_settled(row) for row in state.calls.values() if row.id in asked)
+    calls = tuple(evolve(_settled(row), token=None) for row in state.calls.values() if row.id in asked)
     if items and isinstance(items[-1], AssistantItem) and items[-1].calls:
         ends = {row.id: row.outcome for row in calls}
         items.append(
@@ -72,15 +71,14 @@ def copied(state: State, at: int | None = None) -> Copy:
     return Copy(state.agent, state.owner, tuple(items), calls)
 
 
+_CUT = {
+    "issued": Outcome("not_started", error="its session was copied before it began"),
+    "deferred": Outcome("cancelled", error="its answer goes to the session that this one was copied from"),
+}
+
+
 def _settled(row: CallRecord) -> CallRecord:
-    if row.outcome is not None:
-        return row
-    outcome = (
-        Outcome("not_started", error="its session was copied before it began")
-        if row.status == "issued"
-        else Outcome("orphaned")
-    )
-    return evolve(row, status=outcome.status, outcome=outcome)
+    return row if row.outcome is not None else ended(row, _CUT.get(row.status, Outcome("orphaned")))
 
 
 def _placed(items: Sequence[Item]) -> set[str]:

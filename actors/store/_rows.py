@@ -50,6 +50,7 @@ class _User:
     already_read: tuple[str, ...] = ()
     waiting: int = 0
     cuts: tuple[tuple[str, int], ...] = ()
+    tools: tuple[tuple[str, str], ...] = ()
     whole: tuple[Whole, ...] = ()
 
 
@@ -127,9 +128,9 @@ def _user(item: UserItem, held: Held) -> dict[str, Any]:
         else:
             whole.append(envelope)
             numbers.append(-len(whole))
-    if not (whole or item.nudge or item.already_read or item.waiting or item.cuts):
+    if not (whole or item.nudge or item.already_read or item.waiting or item.cuts or item.tools):
         return {"mail": numbers} if numbers else {}
-    row = _User(tuple(numbers), item.nudge, item.already_read, item.waiting, item.cuts, tuple(whole))
+    row = _User(tuple(numbers), item.nudge, item.already_read, item.waiting, item.cuts, item.tools, tuple(whole))
     return _slim(_converter.unstructure(row))  # type: ignore[no-any-return]
 
 
@@ -191,7 +192,7 @@ class Shelf:
                 f"the store holds {what} that refers to mail {missing[0]}, which is not there; restore it from a backup"
             )
         mail: list[Any] = [self.mail[seq] if seq >= 0 else row.whole[-seq - 1] for seq in row.mail]
-        return UserItem(mail, row.nudge, row.already_read, row.waiting, row.cuts)
+        return UserItem(mail, row.nudge, row.already_read, row.waiting, row.cuts, row.tools)
 
     def _result(self, row: _Result, what: str) -> Result:
         outcome = row.placeholder or row.outcome or self.outcomes.get(row.call)

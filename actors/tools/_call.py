@@ -45,7 +45,7 @@ def unparsable(call: ToolCall) -> Outcome | None:
 
 
 async def execute(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) -> Outcome:
-    """Call the tool with strictly checked arguments. `owner` is the agent for its methods.
+    """Call the tool with strictly checked arguments. `owner` is the agent for its methods. `deferred` is no end: somebody will tell it.
 
     A sync tool runs in a worker thread; cancelled, the thread is abandoned and its result dropped. In a worker process it is
     killed. Processes that a tool started, in whatever way, are dead when a call that was cut off returns (`_descent`). What the tool
@@ -59,6 +59,8 @@ async def execute(tool: Tool, owner: Any, call: ToolCall, context: ToolContext) 
     began = trio.current_time()
     value, raised = await _caught(_limited, tool, owner, call, context)
     took = trio.current_time() - began
+    if isinstance(value, Outcome):
+        return Outcome("deferred", None, readable(str(value.error or "")), started, took)
     if raised is None:
         return Outcome("completed", value, None, started, took)
     if isinstance(raised, CancelledWithinError):

@@ -1,6 +1,8 @@
 """What a tool can ask of the call that runs it."""
 
+import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from attrs import field, frozen
@@ -14,6 +16,11 @@ class ToolContext:
 
     `call` is the call's id, `tool` the tool's name, `session` the agent's address, `owner` the person it works for.
     `idempotency_key` is the same each time this very call is started: hand it to services that must not do a thing twice.
+
+    `continuation` is the token of this call, in case the tool returns `Outcome.deferred(reason)`: the call then ends without an
+    outcome, and whoever has the token gives it one with `system.complete(token, outcome)`, once, from any process on the store, in a
+    minute or in a month. Nobody can guess it. It counts from the moment the tool's return is kept; a call that begins again
+    has another.
     """
 
     call: str
@@ -22,6 +29,7 @@ class ToolContext:
     owner: str | None
     idempotency_key: str
     _progress: Callable[[Any], None] = field(eq=False, repr=False)
+    continuation: str = field(factory=partial(secrets.token_urlsafe, 24), init=False, eq=False, repr=False)
 
     def progress(self, payload: Any) -> None:
         """Note how far the call is, for whoever looks at it. Returns at once; from the tool's task, its thread, its asyncio loop.

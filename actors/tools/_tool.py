@@ -21,12 +21,13 @@ from attrs import field, frozen
 from actors._annotations import nearby_names
 from actors._errors import ConfigError
 from actors._inherit import INHERIT, Inherit
+from actors._outcome import Outcome
 
 from ._context import ToolContext
 from ._loop import call_on_loop
 from ._process import call_in_process, check_isolated
 from ._signature import Signature, read_signature
-from ._value import to_value
+from ._value import returned
 
 F = TypeVar("F", bound=Callable[..., Any])
 Isolation = Literal["task", "process", "asyncio"]
@@ -142,7 +143,7 @@ class Tool:
         return partial(self._method.__get__(instance, type(instance)), **given)
 
     async def call(self, instance: object, arguments: Mapping[str, Any], context: ToolContext) -> Any:
-        """Validate and run a call; the result as JSON with media in it. What the function raises comes through.
+        """Validate and run a call; the result as JSON with media in it, or the outcome by which it defers. What the function raises comes through.
 
         A sync function runs in a worker thread. Cancelled, the thread is abandoned: it goes on, and its result is dropped. With
         `isolation="process"` it runs in a worker process, which is killed; what it raises comes as a `ToolError` that tells it.
@@ -158,13 +159,13 @@ class Tool:
             return await call_in_process(self.fn, arguments, context)
         run = self.prepare(instance, arguments, context)
         if self.kind == "sync":
-            return to_value(await trio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=_THREADS))
+            return returned(await trio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=_THREADS))
         on_loop = self.isolation == "asyncio"
         if self.kind == "stream":
             run = partial(_last, run, context, partial(asyncio.sleep, 0) if on_loop else trio.lowlevel.checkpoint)
         if on_loop:
-            return to_value(await call_on_loop(run, f"{context.session}/{context.call}"))
-        return to_value(await run())
+            return returned(await call_on_loop(run, f"{context.session}/{context.call}"))
+        return returned(await run())
 
 
 async def _last(run: Callable[[], Any], context: ToolContext, pause: Callable[[], Awaitable[None]]) -> Any:
@@ -172,8 +173,9 @@ async def _last(run: Callable[[], Any], context: ToolContext, pause: Callable[[]
     last = None
     async with aclosing(run()) as items:
         async for item in items:
-            last = to_value(item)
-            context.progress(last)
+            last = returned(item)
+            if not isinstance(last, Outcome):
+                context.progress(last)
             await pause()
     return last
 

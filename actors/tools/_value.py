@@ -15,7 +15,7 @@ import msgspec
 
 from actors._errors import CodecError
 from actors._json import DEEPEST, INTEGERS, TOO_BIG, TOO_DEEP
-from actors._outcome import Media
+from actors._outcome import Media, Outcome
 from actors._problems import Path, Problem
 from actors._records import is_pydantic
 from actors._text import readable
@@ -36,6 +36,11 @@ def to_value(result: Any) -> Any:
         CodecError: Something in it has no JSON. The text names the type, and where it stands.
     """
     return _value(result, ())
+
+
+def returned(result: Any) -> Any:
+    """What a tool returned: an outcome by which it defers its call, as it is; else as `to_value`."""
+    return result if isinstance(result, Outcome) and result.status == "deferred" else to_value(result)
 
 
 def _refused(path: Path, reason: str) -> CodecError:
