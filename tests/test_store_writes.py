@@ -1,15 +1,21 @@
 """What every durable store promises of its writes: by the owner alone, in their order, whole or not at all, in tables it knows."""
 
+import json
+import os
+import signal
 import sqlite3
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import msgspec
 import psycopg
 import pytest
+import trio
 from attrs import define, evolve, fields
 from postgres_server import empty
 from postgres_stores import rows
@@ -39,6 +45,7 @@ from actors.store import _pg_schema, _schema
 from actors.store.postgres import PostgresStore
 from actors.store.sqlite import SQLiteStore
 
+HERE = Path(__file__).parent
 TABLES = {  # of a store, with what tells rows apart
     "sessions": "key", "mailboxes": "box", "mail": "body", "items": "item", "calls": "session, id", "timers": "session, id",
     "watches": "watcher, id", "continuations": "token",
@@ -194,6 +201,73 @@ async def test_each_kind_of_write_is_refused_to_one_who_is_not_the_owner_any_mor
         await ground.do(store, "UPDATE sessions SET epoch = epoch + 1 WHERE id = 's'")
         for write in WRITES.values():
             await refuses(ground, store, write, LeaseLost)
+
+
+async def test_a_process_that_slept_past_its_lease_writes_nothing_any_more(ground: Ground) -> None:
+    """It was stopped, not told: the first write of any kind, and each after it, is refused before anything of it is there."""
+    command = [sys.executable, str(HERE / "sleeper.py"), ground.place, "0.3"]
+    place = {"PYTHONPATH": f"{HERE.parent}:{HERE}"}
+    async with ground.store() as store:
+        store.release(await at_work(store))
+        async with sleeping(command, place) as sleeper:
+            await trio.sleep(0.6)
+            taken = await taken_over(store)
+            await store.commit(taken, Commit(append=(says("I have it"),)))
+            before = await ground.books(store)
+            assert await sleeper.wakes() == dict.fromkeys(WRITES, "LeaseLost")
+            assert await ground.books(store) == before
+            await store.commit(taken, Commit(append=(user("more"),)))
+
+
+async def taken_over(store: PostgresStore | SQLiteStore) -> State:
+    """The session, as soon as its owner's lease is over."""
+    with trio.fail_after(20):
+        while True:
+            with suppress(LeaseLost):
+                found = await store.load("s")
+                assert found is not None
+                return found
+            await trio.sleep(0.05)
+
+
+@define
+class Sleeper:
+    """A process that is stopped."""
+
+    process: trio.Process
+
+    async def wakes(self) -> Any:
+        """Have it go on; what it found."""
+        self.process.send_signal(signal.SIGCONT)
+        assert self.process.stdin is not None
+        await self.process.stdin.send_all(b"\n")
+        return json.loads(await said(self.process))
+
+
+@asynccontextmanager
+async def sleeping(command: list[str], place: dict[str, str]) -> AsyncIterator[Sleeper]:
+    """One that holds the session, and is stopped then."""
+    process = await trio.lowlevel.open_process(command, stdin=PIPE, stdout=PIPE, env=os.environ | place)
+    try:
+        assert await said(process) == b"holds\n"
+        process.send_signal(signal.SIGSTOP)
+        yield Sleeper(process)
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
+
+
+async def said(process: trio.Process) -> bytes:
+    """Its next line."""
+    assert process.stdout is not None
+    line = b""
+    with trio.fail_after(30):
+        while not line.endswith(b"\n"):
+            more = await process.stdout.receive_some()
+            assert more, "it ended"
+            line += more
+    return line
 
 
 async def test_a_call_of_a_tool_with_an_impossible_name_is_kept(ground: Ground) -> None:

@@ -1,6 +1,7 @@
 """Kills a village again and again, lets it come to rest, and audits it: `python driver.py FOLDER KILLS SEED HOW [SERVER]`.
 
-HOW is `plain`, `broken` or `two`; it lives in files, or, where the URL of a server is given, in schemas of that one.
+HOW is `plain`, `broken`, or how many processes share it; it lives in files, or, where the URL of a server is given, in schemas of that
+one, or, with `own`, of one that is started for it and crashes with the rest.
 
 Each life is a fork of this process, which has imported everything and runs no thread: a life costs what it lives, not what
 Python takes to start. Half of the kills come at a random moment, half at a commit boundary, one boundary after the other: before
@@ -22,7 +23,7 @@ import psycopg
 import trio
 from attrs import asdict, evolve, frozen
 from auditor import Report, audit
-from postgres_server import in_schema
+from postgres_server import Server, in_schema
 from village import live
 
 from actors.store import _pg_pool, _pg_watch, _schema, postgres, sqlite
@@ -30,6 +31,9 @@ from actors.store._pg_connection import TrioConnection
 from actors.store._resolve import resolve_store
 
 PLENTY = 1_000_000
+OWN = "own"
+NAMES = ("ann", "bob", "cay", "dan")
+TROUBLES = ("stop", "kill", "crash")
 MOST = 100  # kills of one village: what it has behind it is read at each start
 
 
@@ -143,16 +147,16 @@ class Ground:
     url: str
 
     @classmethod
-    def new(cls, folder: Path, number: int) -> "Ground":
+    def new(cls, folder: Path, number: int, server: str) -> "Ground":
         """A place where nothing is yet."""
         place = folder / f"village-{number}"
         place.mkdir()
-        if not sys.argv[5:]:
+        if not server:
             return cls(place, f"sqlite:///{place / 'village.db'}")
         schema = f"village_{os.getpid()}_{number}"
-        with psycopg.connect(sys.argv[5], autocommit=True) as db:
+        with psycopg.connect(server, autocommit=True) as db:
             db.execute(f"CREATE SCHEMA {schema}".encode())
-        return cls(place, in_schema(sys.argv[5], schema))
+        return cls(place, in_schema(server, schema))
 
     @property
     def diary(self) -> Path:
@@ -208,25 +212,42 @@ def kill_once(ground: Ground, random: Random, number: int) -> str:
     return f"after {moment:.3f} s"
 
 
-def two(ground: Ground, kills: int, seed: int) -> Report:
-    """Two processes on one store: one is stopped past its lease, the other takes over, the first comes back; or one is killed."""
+def several(ground: Ground, kills: int, seed: int, count: int, server: Server | None) -> Report:
+    """So many processes on one store: one is stopped past its lease, and others take over until it comes back; or one is killed.
+
+    Where the database is our own, it crashes as well.
+    """
     random = Random(seed)
-    lives = [fork(leased_life, ground, seed, "ann"), fork(leased_life, ground, seed + 1, "bob")]
+
+    def begun(which: int) -> int:
+        return fork(leased_life, ground, random.getrandbits(30), NAMES[which])
+
+    lives = [begun(which) for which in range(count)]
     for number in range(kills):
         time.sleep(random.uniform(0.2, 0.5))
-        which = number % 2
-        if random.random() < 0.5:
+        which = number % count
+        trouble = random.choice(TROUBLES[: 2 + (server is not None)])
+        if trouble == "stop":
             os.kill(lives[which], signal.SIGSTOP)
             time.sleep(1.0)
             os.kill(lives[which], signal.SIGCONT)
-        else:
+        elif trouble == "kill":
             os.kill(lives[which], signal.SIGKILL)
-            os.waitpid(lives[which], 0)
-            lives[which] = fork(leased_life, ground, random.getrandbits(30), ("ann", "bob")[which])
+        elif server is not None:
+            server.stop()
+            time.sleep(0.3)
+            server.start()
+        gone = [each for each, life in enumerate(lives) if ended(life, wait=trouble == "kill" and each == which)]
+        lives = [begun(each) if each in gone else life for each, life in enumerate(lives)]
     for life in lives:
         os.kill(life, signal.SIGKILL)
         os.waitpid(life, 0)
     return rested(ground, seed)
+
+
+def ended(life: int, *, wait: bool) -> bool:
+    """Whether a life is over: killed, or given up because its store was gone when it began."""
+    return os.waitpid(life, 0 if wait else os.WNOHANG) != (0, 0)
 
 
 def village(ground: Ground, kills: range, seed: int) -> Report:
@@ -251,11 +272,14 @@ def main() -> None:
     whole = Report()
     if how == "broken":
         broken()
-    if how == "two":
-        whole = two(Ground.new(folder, 0), kills, seed)
+    own = Server() if sys.argv[5:] == [OWN] else None
+    url = own.url() if own is not None else "".join(sys.argv[5:])
+    if how.isdecimal():
+        whole = several(Ground.new(folder, 0, url), kills, seed, int(how), own)
     else:
         for first in range(0, kills, MOST):
-            whole.add(village(Ground.new(folder, first), range(first, min(kills, first + MOST)), seed + first))
+            place = Ground.new(folder, first, url)
+            whole.add(village(place, range(first, min(kills, first + MOST)), seed + first))
     print(json.dumps(asdict(whole)))  # noqa: T201
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import trio
 from attrs import define, field
 
-from actors import Agent, AgentMessage, LeaseLost, Limits, Store, ToolContext, UserItem, tool
+from actors import Agent, AgentMessage, LeaseLost, Limits, Store, StoreError, ToolContext, UserItem, tool
 from actors.models import Capabilities, Completion, Request, Text, ToolCall, Usage
 from supervision import System, open_system
 
@@ -126,7 +126,13 @@ AGENTS: dict[str, type[Agent]] = {"Foreman": Foreman, "Digger": Digger}
 
 # ------------------------------------------------------------------ users
 async def _send(system: System, world: World, message: dict[str, Any]) -> None:
-    receipt = await system.session(message["to"]).send(message["text"], id=message["id"], wait=60)
+    while True:
+        try:
+            receipt = await system.session(message["to"]).send(message["text"], id=message["id"], wait=60)
+        except StoreError:  # the database is gone, and nobody knows whether it had this; under its id it is sent again
+            await trio.sleep(0.05)
+        else:
+            break
     world.diary.note(what="receipt", seq=receipt.seq, duplicate=receipt.duplicate, **message)
 
 
