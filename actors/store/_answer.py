@@ -60,7 +60,7 @@ class Deferred:
 
 def mail_id(token: str) -> str:
     """The id of the answer's mail. A model reads it, so it tells nothing of the token."""
-    return f"c-{sha256(token.encode(errors='replace')).hexdigest()[:12]}"
+    return f"c-{sha256(token.encode(errors='replace')).hexdigest()[:8]}"
 
 
 def overtaken(call: str) -> Overtaken:

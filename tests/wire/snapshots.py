@@ -17,6 +17,7 @@ WRITE = os.environ.get("POSTROOM_SNAPSHOTS") == "write"
 _WAITED = re.compile(r"(waited_seconds\W+)[\d.e-]+")
 _HISTORY = ("messages", "input", "contents")
 _MAIL = re.compile(r"\bm-[0-9a-z]+\b")
+_ANSWER = re.compile(r"\bc-[0-9a-f]{8}\b")
 _DURATION = re.compile(r"(completed|failed|cancelled) in [\d.]+ s")
 
 
@@ -34,11 +35,17 @@ def recorded(bodies: Sequence[dict[str, Any]], *, tools: bool) -> list[dict[str,
 
 
 def _timeless(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without durations, and with ids of mail counted from 1: a system numbers the mail of all its sessions."""
+    """Without durations, and with ids of mail counted from 1: a system numbers the mail of all its sessions, and tokens are secret."""
     text = _WAITED.sub(r"\g<1>0", _DURATION.sub(r"\1 in N s", json.dumps(told)))
-    numbers = {name: f"m-{number}" for number, name in enumerate(dict.fromkeys(_MAIL.findall(text)), 1)}
-    counted: list[dict[str, Any]] = json.loads(_MAIL.sub(lambda found: numbers[found[0]], text))
-    return counted
+    for kind in (_MAIL, _ANSWER):
+        text = _counted(kind, text)
+    timeless: list[dict[str, Any]] = json.loads(text)
+    return timeless
+
+
+def _counted(kind: re.Pattern[str], text: str) -> str:
+    numbers = {name: f"{name[:2]}{number}" for number, name in enumerate(dict.fromkeys(kind.findall(text)), 1)}
+    return kind.sub(lambda found: numbers[found[0]], text)
 
 
 def _differs(name: str, value: Any, before: dict[str, Any]) -> bool:

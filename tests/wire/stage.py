@@ -17,7 +17,7 @@ from fake_server import Answer, FakeServer, Scripted, serving
 from providers import PROVIDERS, Provider
 
 from actors import Agent, Media, ToolError, tool
-from supervision import SessionRef, open_system
+from supervision import SessionRef, System, open_system
 
 PNG = Media("image/png", b"\x89PNG\r\n\x1a\n")
 PATIENCE = 20.0  # seconds
@@ -78,6 +78,7 @@ class Clerk(Agent):
 class Stage:
     """A session, its provider's server, and what its tools do."""
 
+    system: System
     session: SessionRef
     server: FakeServer
     props: Props
@@ -123,7 +124,7 @@ async def on_stage(
                 async def another(props: Props) -> SessionRef:
                     return await system.open(agent, model=provider.name, deps=props, **options)
 
-                yield Stage(await another(props), server, props, another)
+                yield Stage(system, await another(props), server, props, another)
             assert server.broken == []
 
 

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 import snapshots
+import trio
 import trio.testing
 from fake_server import Answer, Scripted
 from providers import Provider
 from stage import PNG, THEN, Stage, each_provider, on_stage
 
-from actors import UserMessage
+from actors import Outcome, UserMessage
 
 Play = Callable[[Stage], Awaitable[None]]
 SCENES: dict[str, tuple[list[Scripted], Play, dict[str, Any]]] = {}
@@ -43,6 +44,33 @@ async def parallel_calls(here: Stage) -> None:
 async def detached(here: Stage) -> None:
     assert await here.session.ask("What is new?") == "Staging first."
     here.props.gate.set()
+    assert await here.answered() == "Very well."
+
+
+async def ask_a_person(amount: int) -> Outcome:
+    """Have somebody say yes."""
+    return Outcome.deferred(f"a person has to agree to {amount}")
+
+
+async def answer(here: Stage, call: str, outcome: Outcome) -> None:
+    """As that person, once the call is deferred."""
+    while True:
+        found = next((row for row in (await here.session.record()).calls if row.id == call), None)
+        if found is not None and found.status == "deferred":
+            await here.system.complete(str(found.token), outcome)
+            return
+        await trio.sleep(0.002)
+
+
+@scene(
+    Answer(calls=[("ask_a_person", {"amount": 5}), ("look", {"at": "prod"})]), Answer(text="I have asked."),
+    Answer(calls=[("ask_a_person", {"amount": 500}), ("wait", {"for": ["call_3"]})]), THEN,
+    tools=[ask_a_person],
+)  # fmt: skip
+async def deferred(here: Stage) -> None:
+    assert await here.session.ask("Pay them.") == "I have asked."
+    await answer(here, "call_1", Outcome.completed({"agreed": True}))
+    await answer(here, "call_3", Outcome.denied("not that much"))
     assert await here.answered() == "Very well."
 
 
