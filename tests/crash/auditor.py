@@ -26,6 +26,7 @@ class Report:
     effects: int = 0
     items: int = 0
     orphaned: int = 0  # calls that a kill cut off and that may not run twice
+    answered: int = 0  # deferred calls
     again: int = 0  # calls that were started more than once, under one key
     wrong: list[str] = field(factory=list)
 
@@ -47,6 +48,7 @@ def audit(url: str, diary: Path) -> Report:
         _mail(report, books, session)
     _users(report, books, past)
     _calls(report, books, past)
+    _answers(report, books, past)
     report.hold(not books.damage, f"the store is damaged: {books.damage}")
     trio.run(_transcripts, report, url)
     return report
@@ -67,7 +69,9 @@ def _mail(report: Report, books: Books, session: str) -> None:
     for each in mail:
         kind, seq = each.body["type"], each.seq
         waits = seq > books.cursors[key]
-        wanted = int(each.body["call"] in late) if kind == "tool_call_finished" else 1
+        wanted = (
+            int(each.body["call"] in late) if kind in {"tool_call_finished", "continuation_result"} else int(kind != "control")
+        )
         if waits:
             report.hold(each.hops > MOST_HOPS, f"{session}: mail {seq} ({kind}) is unread, and would wake it")
             wanted = 0
@@ -107,7 +111,7 @@ def _calls(report: Report, books: Books, past: list[dict[str, Any]]) -> None:
         report.orphaned += status == "orphaned"
         report.again += effects[key] > 1
         report.hold(outcome is not None and json.loads(outcome)["status"] == status, f"{key} is {status}, and has no outcome")
-        once = tool in {"dig", "survey"}
+        once = tool in {"dig", "survey", "permit"}
         done = effects[key]
         report.hold(not once or done <= 1, f"{key} ({tool}) ran {done} times")
         report.hold(status != "completed" or done >= 1, f"{key} is completed, and never ran")
@@ -124,6 +128,28 @@ def _calls(report: Report, books: Books, past: list[dict[str, Any]]) -> None:
     report.hold(effects.keys() <= known, f"calls ran that nobody asked for: {sorted(effects.keys() - known)[:3]}")
 
 
+def _answers(report: Report, books: Books, past: list[dict[str, Any]]) -> None:
+    """Each answer of the host's is one mail, at the place each of its receipts says, and its call's outcome; each deferred call has one."""
+    names = {key: id for id, key in books.keys.items()}
+    letters = {each.body["token"]: each for each in books.mail if each.body["type"] == "continuation_result"}
+    ends = {f"{names[session]}/{id}": (status, outcome) for session, id, _, status, outcome in books.calls}
+    told = [line for line in past if line["what"] == "answered"]
+    for line in told:
+        mail = letters.get(line["token"])
+        report.hold(
+            mail is not None and mail.seq == line["seq"], f"{line['key']}: its receipt says {line['seq']}, kept as {mail}"
+        )
+        status, outcome = ends[line["key"]]
+        report.hold(status == "completed", f"{line['key']} was answered, and is {status}")
+        report.hold(json.loads(outcome)["value"] == f"permitted {line['key']}", f"{line['key']} has another answer: {outcome}")
+    report.answered = len(letters)
+    report.hold(letters.keys() == {line["token"] for line in told}, "answers were kept that nobody gave, or nobody heard of")
+    for line in past:
+        if line["what"] == "asked" and line["token"] not in letters:
+            status, _ = ends[line["key"]]
+            report.hold(status in {"orphaned", "cancelled"}, f"{line['key']} is {status}, and nobody answered it")
+
+
 async def _transcripts(report: Report, url: str) -> None:
     """Each is one that a provider would take, and each call in it has its one result."""
     store = resolve_store(url)
@@ -136,5 +162,6 @@ async def _transcripts(report: Report, url: str) -> None:
             Validator().check(state.items)
         except Exception as error:  # noqa: BLE001  # what is wrong is the finding
             report.wrong.append(f"{session}: {error}")
+        report.hold(not state.deferred, f"{session}: calls without an answer: {sorted(state.deferred)[:3]}")
         report.hold(not state.live, f"{session}: calls without an end: {sorted(state.live)[:3]}")
     await store.close()

@@ -50,6 +50,7 @@ def test_a_killed_village_loses_nothing_and_doubles_nothing(driven: Driven) -> N
     assert report["mail"] > 2 * KILLS
     assert report["orphaned"]
     assert report["again"]
+    assert report["answered"] > KILLS // 10
 
 
 def test_a_wrong_order_of_commits_is_found(driven: Driven) -> None:
@@ -73,3 +74,4 @@ def test_processes_share_a_database_that_crashes_too(tmp_path: Path, count: str)
     report = drive(tmp_path, max(6, KILLS // 8), count, "own")
     assert report["wrong"] == []
     assert report["calls"]
+    assert report["answered"]

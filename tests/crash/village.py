@@ -1,7 +1,7 @@
 """A busy tree that is killed: agents with tools, calls of every kind, agents writing to agents, users who keep their receipts.
 
 All that happens outside the store is written to a diary, line by line, before and after it happens: what a user meant to send
-and the receipt for it, what a tool did. A kill of the process loses no line, so the diary is what the store is held against.
+and the receipt for it, what a tool did, which calls were deferred, and how their host answered. A kill of the process loses no line, so the diary is what the store is held against.
 """
 
 import json
@@ -15,7 +15,20 @@ from typing import Any
 import trio
 from attrs import define, field
 
-from actors import Agent, AgentMessage, LeaseLost, Limits, Store, StoreError, ToolContext, UserItem, tool
+from actors import (
+    Agent,
+    AgentMessage,
+    ContinuationResult,
+    LeaseLost,
+    Limits,
+    Outcome,
+    Store,
+    StoreError,
+    ToolContext,
+    UnknownToken,
+    UserItem,
+    tool,
+)
 from actors.models import Capabilities, Completion, Request, Text, ToolCall, Usage
 from supervision import System, open_system
 
@@ -74,11 +87,14 @@ class Rote:
         names = [each.name for each in request.tools]
         if not isinstance(last, UserItem) or request.tool_choice == "none":
             return [Text("done")]
+        if all(isinstance(each.body, ContinuationResult) for each in last.mail):
+            return [Text("good")]
         number = len(request.transcript)
         if "tell" in names:
             to = f"digger-{number % 2}"
             return [ToolCall("", "tell", {"to": to, "text": f"dig at {number}"}), ToolCall("", "note", {"text": f"{number}"})]
-        return [ToolCall("", name, {"text": f"{number}"}) for name in ("dig", "note", "survey")[number % 3 :]]
+        tools = ("dig", "note", "survey")[number % 3 :] + (("permit",) if number % 5 < 2 else ())
+        return [ToolCall("", name, {"text": f"{number}"}) for name in tools]
 
 
 class Digger(Agent):
@@ -108,6 +124,13 @@ class Digger(Agent):
     async def survey(self, context: ToolContext, text: str) -> str:
         """Survey, in the background."""
         return await self._work(context, 0.03) + text
+
+    @tool
+    async def permit(self, context: ToolContext, text: str) -> Outcome:
+        """Ask the host for a permit, once."""
+        await self._work(context, 0.005)
+        self.deps.diary.note(what="asked", key=context.idempotency_key, token=context.continuation)
+        return Outcome.deferred(f"the host has to permit {text}")
 
 
 class Foreman(Digger):
@@ -151,6 +174,54 @@ async def _user(system: System, world: World, name: str, past: list[dict[str, An
         await _send(system, world, message)
 
 
+# ------------------------------------------------------------------ their host
+@define
+class Host:
+    """Answers deferred calls, whichever process runs their sessions, as it reads in the diary that they were asked for."""
+
+    system: System
+    diary: Path
+    world: World
+    read: int = 0  # of the diary, in bytes
+    answered: set[str] = field(factory=set)
+    tries: dict[tuple[str, str], int] = field(factory=dict)
+
+    async def run(self) -> None:
+        """Until the end of this life."""
+        while True:
+            await self.look()
+            await trio.sleep(0.01)
+
+    async def look(self) -> bool:
+        """Answer what is asked for; whether anything was answered. A call that a kill cut off before it was deferred is unknown for ever."""
+        for line in self._news():
+            if line["what"] == "answered":
+                self.answered.add(line["key"])
+            elif line["what"] == "asked":
+                self.tries[line["key"], line["token"]] = 20
+        before = len(self.answered)
+        for (key, token), tries in list(self.tries.items()):
+            if key in self.answered or not tries:
+                del self.tries[key, token]
+                continue
+            self.tries[key, token] -= 1
+            await self._answer(key, token)
+        return len(self.answered) > before
+
+    async def _answer(self, key: str, token: str) -> None:
+        with suppress(UnknownToken):
+            receipt = await self.system.complete(token, Outcome.completed(f"permitted {key}"))
+            self.answered.add(key)
+            self.world.diary.note(what="answered", key=key, token=token, seq=receipt.seq, duplicate=receipt.duplicate)
+
+    def _news(self) -> list[dict[str, Any]]:
+        with self.diary.open("rb") as file:
+            file.seek(self.read)
+            whole, _, _ = file.read().rpartition(b"\n")
+        self.read += len(whole) + 1 if whole else 0
+        return [json.loads(line) for line in whole.splitlines()]
+
+
 async def live(store: str | Store, diary: Path, seed: int, messages: int, who: str = "user") -> None:
     """One life of the village. With `messages` it goes on until it is killed; without, until everything is at rest.
 
@@ -164,7 +235,10 @@ async def live(store: str | Store, diary: Path, seed: int, messages: int, who: s
             with suppress(LeaseLost):
                 await system.open(AGENTS[agent], session=session, parent=parent, deps=world)
         past = lines(diary)
+        host = Host(system, diary, world)
         async with trio.open_nursery() as nursery:
+            if messages:
+                nursery.start_soon(host.run)
             names = (
                 {f"{who}{number}" for number in range(USERS)} if messages else {line["user"] for line in past if "user" in line}
             )
@@ -174,6 +248,8 @@ async def live(store: str | Store, diary: Path, seed: int, messages: int, who: s
             await trio.sleep_forever()
         await _ask_again(system, world, past)
         await system.wait_idle(timeout=60)
+        while await host.look():
+            await system.wait_idle(timeout=60)
 
 
 async def _ask_again(system: System, world: World, past: list[dict[str, Any]]) -> None:
