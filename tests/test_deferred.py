@@ -6,11 +6,8 @@ from scenes import real_time, virtual_time
 from test_portal import in_a_thread
 from till import PAID, WHY, Till, at_the_till, paid, told, void
 
-from actors import (
-    Limits,
-    Outcome,
-    UserItem,
-)
+from actors import AgentMessage, FromSession, Limits, Outcome, UserItem
+from actors.agent._record import Draft
 from actors.models import ScriptedModel, call, calls, say
 from supervision import open_system
 
@@ -61,6 +58,21 @@ async def test_an_answer_that_comes_before_the_results_is_the_result() -> None:
         await here.idle()
         assert here.results(1) == ["paid 5", "worked"]
         assert (here.asked, here.unread(), len(here.events("tool_finished"))) == (2, [], 2)
+
+
+async def test_a_call_that_came_through_many_sessions_is_deferred_and_answered() -> None:
+    """Its run may send nothing more, and has a call of its own all the same; the answer is kept, and wakes nobody."""
+    async with at_the_till(
+        call("refund"), say("asked"), say("seen"), limits=Limits(max_hops=2, wake_on=("peer", "user"))
+    ) as here:
+        peer = FromSession("peer")
+        await here.system._root.store.send(Draft("s", AgentMessage("give it back"), peer, hops=2))
+        await here.idle()
+        assert [(row.status, row.hops) for row in (await here.calls()).values()] == [("deferred", 3)]
+        await paid(here)
+        assert (here.asked, here.unread()[0].hops) == (2, 3)
+        await here.session.ask("and?")
+        assert "call call_1 (refund) completed]\npaid 5" in here.words(2)
 
 
 async def test_a_denial_is_told_as_one() -> None:

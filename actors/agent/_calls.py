@@ -263,5 +263,5 @@ class Calls:
 def _told(state: State, row: CallRecord) -> Draft:
     """The mail that goes with the end of a call's task."""
     if row.deferred:
-        return Draft(state.id, Control(CallDeferred(row.id)), FromToolCall(state.id, row.id), hops=row.hops)
+        return Draft(state.id, Control(CallDeferred(row.id)), FromToolCall(state.id, row.id))
     return finished(state, row)

@@ -204,13 +204,16 @@ class Host:
             if key in self.answered or not tries:
                 del self.tries[key, token]
                 continue
-            self.tries[key, token] -= 1
             await self._answer(key, token)
         return len(self.answered) > before
 
     async def _answer(self, key: str, token: str) -> None:
-        with suppress(UnknownToken):
-            receipt = await self.system.complete(token, Outcome.completed(f"permitted {key}"))
+        with suppress(StoreError):  # as when users send; what was unknown so often was never deferred
+            try:
+                receipt = await self.system.complete(token, Outcome.completed(f"permitted {key}"))
+            except UnknownToken:
+                self.tries[key, token] -= 1
+                return
             self.answered.add(key)
             self.world.diary.note(what="answered", key=key, token=token, seq=receipt.seq, duplicate=receipt.duplicate)
 
