@@ -327,19 +327,25 @@ def summaries(db: sqlite3.Connection, session: str | None = None) -> list[Sessio
 
 
 _UNFINISHED = """
-SELECT id, agent, holder, held_until FROM sessions WHERE status != 'stopped' AND key IN (
+WITH busy AS (
     SELECT key FROM sessions WHERE status IN ('running', 'waiting')
-    UNION SELECT box FROM mailboxes WHERE wakes > mail_cursor
     UNION SELECT session FROM calls WHERE outcome IS NULL AND status != 'deferred'
     UNION SELECT session FROM timers WHERE due <= ?
-) ORDER BY key
+)
+SELECT id, agent, CASE WHEN key NOT IN busy THEN (SELECT wakes FROM mailboxes WHERE box = key) END, holder, held_until
+FROM sessions WHERE status != 'stopped' AND key IN (SELECT key FROM busy UNION SELECT box FROM mailboxes WHERE wakes > mail_cursor)
+ORDER BY key
 """
 
 
-def unfinished(db: sqlite3.Connection, agents: Collection[str], lease: Lease) -> list[str]:
-    """The sessions of these agents that may have something to do and that nobody else holds."""
+def unfinished(db: sqlite3.Connection, agents: Collection[str], lease: Lease, seen: Mapping[str, int]) -> list[str]:
+    """The sessions of these agents that may have something to do and that nobody else holds. `seen`: as of `SQLiteStore.release`."""
     found = db.execute(_UNFINISHED, (lease.now,))
-    return [id for id, agent, *held in found if agent in agents and lease.free(*held)]
+    return [
+        id
+        for id, agent, wakes, *held in found
+        if agent in agents and (wakes is None or wakes > seen.get(id, 0)) and lease.free(*held)
+    ]
 
 
 @frozen
@@ -351,15 +357,16 @@ class Foreign:
     woken: Sequence[str]
 
 
-def foreign(db: sqlite3.Connection, here: Mapping[str, int], lease: Lease) -> Foreign:
-    """Look at what others did. `here`: up to which seq each session's mail is in memory."""
+def foreign(db: sqlite3.Connection, here: Mapping[str, int], lease: Lease, seen: Mapping[str, int]) -> Foreign:
+    """Look at what others did. `here`: up to which seq each session's mail is in memory; `seen`: as of `unfinished`."""
     rows = db.execute(
         "SELECT s.id, s.key, m.last FROM sessions s JOIN mailboxes m ON m.box = s.key WHERE s.holder = ?", (lease.holder,)
     ).fetchall()
     behind = [(id, key, last) for id, key, last in rows if id in here and last > here[id]]
     found = [(id, mail(db, key, here[id], last, outcomes(db, key))) for id, key, last in behind]
     waiting = db.execute(
-        "SELECT s.id, s.holder, s.held_until FROM mailboxes m JOIN sessions s ON s.key = m.box"
+        "SELECT s.id, m.wakes, s.holder, s.held_until FROM mailboxes m JOIN sessions s ON s.key = m.box"
         " WHERE m.wakes > m.mail_cursor AND s.status != 'stopped' AND s.holder IS NULL"
     )
-    return Foreign(found, {id for id, _, _ in rows}, [id for id, *held in waiting if lease.free(*held)])
+    woken = [id for id, wakes, *held in waiting if wakes > seen.get(id, 0) and lease.free(*held)]
+    return Foreign(found, {id for id, _, _ in rows}, woken)

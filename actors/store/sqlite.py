@@ -84,6 +84,7 @@ class SQLiteStore:
         self._states: dict[str, State] = {}
         self._boxes: dict[str, StoredMailbox] = {}
         self._keys: dict[str, int] = {}
+        self._idle: dict[str, int] = {}  # up to which of its mail a session that was let go of had nothing to do
         self._begun: dict[str, Change] = {}  # what is on its way to the file, though its state has it
         self._woken: Callable[[str], object] = lambda _session: None
         self._lost: Callable[[str], object] = lambda _session: None
@@ -155,6 +156,7 @@ class SQLiteStore:
 
     def _hold(self, key: int, state: State) -> StoredMailbox:
         self._states[state.id], self._keys[state.id] = state, key
+        self._idle.pop(state.id, None)
         box = self._boxes[state.id] = StoredMailbox(state.id, self.send, state.hear)
         self._bound(state)
         return box
@@ -207,10 +209,12 @@ class SQLiteStore:
                 self.release(state)
         return state
 
-    def release(self, state: State, seen: int = 0) -> None:  # noqa: ARG002  # what is taken up for nothing rests again
-        """Let go of a session."""
+    def release(self, state: State, seen: int = 0) -> None:
+        """Let go of a session. Mail up to `seen` brings it back in this process no more."""
         if self._states.get(state.id) is state:
             self._drop(state.id)
+            if seen > state.mail_cursor:
+                self._idle[state.id] = seen
             self._let_go(state)
 
     def _let_go(self, state: State) -> None:
@@ -233,7 +237,7 @@ class SQLiteStore:
 
     async def unfinished(self, agents: Collection[str]) -> Sequence[str]:
         """The sessions of these agents that may have something to do."""
-        return await self._read(unfinished, agents, self._take())
+        return await self._read(unfinished, agents, self._take(), dict(self._idle))
 
     def watch(
         self,
@@ -264,7 +268,8 @@ class SQLiteStore:
 
     def _look(self, db: sqlite3.Connection) -> Foreign:
         """In the writer's thread. What is on its way to a mailbox may be found again here; it is not taken in twice."""
-        return foreign(db, {session: box.last for session, box in list(self._boxes.items())}, self._take())
+        here = {session: box.last for session, box in list(self._boxes.items())}
+        return foreign(db, here, self._take(), dict(self._idle))
 
     def _seen(self, found: Foreign) -> None:
         for session, envelopes in found.mail:
