@@ -27,6 +27,7 @@ from ._envelope import (
     ContinuationResult,
     Control,
     DropTimer,
+    EndSession,
     Envelope,
     FromActor,
     FromSession,
@@ -68,6 +69,7 @@ ACTIONS: dict[str, type] = {
     "set_timer": SetTimer,
     "drop_timer": DropTimer,
     "call_deferred": CallDeferred,
+    "end_session": EndSession,
 }
 BODIES: dict[str, type] = {
     "user_message": UserMessage,

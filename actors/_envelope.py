@@ -200,7 +200,12 @@ class CallDeferred:
     call: str
 
 
-Action = Pause | Resume | StopRun | CancelCalls | CancelAllAttached | SetTimer | DropTimer | CallDeferred
+@frozen
+class EndSession:
+    """The runtime's: the session was stopped for good where it does not run."""
+
+
+Action = Pause | Resume | StopRun | CancelCalls | CancelAllAttached | SetTimer | DropTimer | CallDeferred | EndSession
 
 
 @frozen

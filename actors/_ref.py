@@ -25,6 +25,7 @@ from ._reply import ReplyToken
 
 R = TypeVar("R")
 StopMode = Literal["now", "drain", "kill"]
+STOPS: tuple[StopMode, ...] = ("now", "drain", "kill")
 
 
 class Ask(Generic[R]):
@@ -340,7 +341,7 @@ class ActorRef:
         actor's `shutdown` seconds (a supervisor has no mail: its children stop now, in reverse); `kill` revokes its generation at once and runs no `on_stop`. Children are stopped, in reverse.
         An actor that stops itself is marked and its handler ends there. Cancelling the wait does not take the stop back.
         """
-        check_choice("stop", "mode", mode, ("now", "drain", "kill"))
+        check_choice("stop", "mode", mode, STOPS)
         identity = current.get().within(self._system())
         place = self._living()
         if isinstance(place, Exit):

@@ -86,6 +86,12 @@ class Far:
                     return last.text
                 raise without(state)
 
+    async def over(self) -> None:
+        """Its end for good."""
+        found = await self.next()
+        while found is not None and found[0].status is not Status.STOPPED:
+            found = await self.next()
+
     async def _busy(self, state: State, unread: Sequence[Envelope]) -> bool:
         if state.status in AT_WORK:
             return True

@@ -197,6 +197,11 @@ class Place:
         await trio.lowlevel.checkpoint()
         return self.exit or Stopped("stopping")
 
+    async def end(self) -> None:
+        """End it for good, from its own task, which is cancelled in here."""
+        assert self.life is not None
+        await self.stop("now", self.life)
+
     async def wait(self) -> Exit:
         """Its final exit."""
         if self.exit is None:

@@ -8,23 +8,25 @@ from typing import Any, TypeVar, overload
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from actors._check import check_number, check_type, require
+from actors._check import check_choice, check_number, check_type, require
 from actors._envelope import (
     NORMAL,
     Action,
     CancelAllAttached,
     CancelCalls,
+    EndSession,
     Pause,
     Receipt,
     Resume,
     StopRun,
     UserMessage,
 )
-from actors._errors import AskTimeout, NotPermitted, RecipientStopped, RunFailed, UnknownRecipient
-from actors._exit import Exit, Status
+from actors._errors import AskTimeout, LeaseLost, NotPermitted, RecipientStopped, RunFailed, UnknownRecipient
+from actors._exit import Exit, Status, Stopped
 from actors._identity import Identity, current
-from actors._ref import ActorRef, StopMode, waiting
+from actors._ref import STOPS, ActorRef, StopMode, waiting
 from actors._text import check_text
+from actors.agent._kept import taken_up
 from actors.agent._record import SessionRecord, State
 from actors.agent._shape import MisshapenError, Shape
 from actors.agent._timers import timer
@@ -34,6 +36,7 @@ from ._elsewhere import Far, FarStream
 from ._stream import Events, RunStream, session_events
 
 T = TypeVar("T")
+HAND_OVER = 0.05  # seconds between two looks whether an owner has let go
 LATEST = 100 * 366 * 24 * 3600.0  # seconds
 
 
@@ -233,26 +236,64 @@ class SessionRef(ActorRef):
             yield events
 
     async def stop(self, mode: StopMode = "now") -> Exit:
-        """As of any actor. A call may stop its own session: the session does not wait for it any more, and cancels it."""
+        """As of any actor, wherever the session runs; one that another process runs is not killed but stopped.
+
+        A call may stop its own session: the session does not wait for it any more, and cancels it.
+        """
         identity = current.get()
-        place = self._system().router.places.get(self.address)  # type: ignore[attr-defined]
-        if place is not None and identity.address in {each.address for each in (place.children or {}).values()}:
-            return await place.stop(mode, identity.check())  # type: ignore[no-any-return]
+        if self._within_me(identity):
+            return await self._session().stop(mode, identity.check())  # type: ignore[no-any-return]
         with suppress(RecipientStopped):
-            await self._here()
+            place = await self._anywhere()
+            if place.kind == "stored":
+                check_choice("stop", "mode", mode, STOPS)
+                return await self._within(None, self._stop_there, place, mode, identity.check())
         return await super().stop(mode)
+
+    async def _stop_there(self, place: Any, mode: StopMode, identity: Identity) -> Exit:
+        far: Far = place.followed()
+        if mode == "drain":
+            with suppress(RunFailed):
+                await far.answer_of_the_run()
+        await place.order_durably(identity, EndSession())
+        await far.over()
+        return Stopped("stop")
+
+    def _within_me(self, identity: Identity) -> bool:
+        """Whether it is one of the session's own calls that acts."""
+        place = self._system().router.places.get(self.address)  # type: ignore[attr-defined]
+        return place is not None and identity.address in {each.address for each in (place.children or {}).values()}
 
     async def delete(self) -> None:
         """End the session for good, and delete all there is of it. Its id stays taken: late mail is refused, nothing revives it.
 
-        Raises `UnknownRecipient` if there is none of that id, `LeaseLost` if another process runs it.
+        One that another process runs is stopped there first. A call, or a handler, that deletes its own session is cancelled in here.
+
+        Raises `UnknownRecipient` if there is none of that id.
         """
         system: Any = self._system()
-        if self.address in system.router.places:
-            await self.stop()
-        elif await system.store.find(self.address) is None:
+        identity = current.get().check()
+        if identity.address == self.address or self._within_me(identity):
+            system.call_in_root(self._erase, name=f"{self.address} (deleting)")
+            await trio.sleep_forever()
+        if self.address not in system.router.places and await system.store.find(self.address) is None:
             system.place(self.address)  # raises who was perhaps meant
-        await system.store.delete(self.address)
+        await self._erase()
+
+    async def _erase(self) -> None:
+        system: Any = self._system()
+        place = system.router.places.get(self.address)
+        if place is not None:
+            await place.stop("now", current.get())
+            await place.wait()
+        while True:
+            try:
+                await system.store.delete(self.address)
+            except LeaseLost:  # its owner stops it, and lets go of it then
+                await self.stop()
+                await trio.sleep(HAND_OVER)
+            else:
+                return
 
     # -------------------------------------------------------------- orders
     async def pause(self) -> Receipt:
@@ -337,14 +378,12 @@ class SessionRef(ActorRef):
     async def fork(self, at: int | None = None, *, session: str | None = None) -> "SessionRef":
         """Open a copy that goes on from the item at this place (from 0; None: the last), with a fresh mailbox.
 
-        What was in progress goes on in the original alone: calls without an end are `orphaned` in the copy.
+        What was in progress goes on in the original alone: calls without an end are `orphaned` in the copy. Any process can make one.
 
-        Raises `ConfigError` if there is no such item, or somebody has the id `session`.
+        Raises `ConfigError` if there is no such item, if its class is not registered here, or if somebody has the id `session`.
         """
-        place = await self._here()
-        root = self._system()
-        copy = copied(place.state, at)
-        ref: SessionRef = await root.open(  # type: ignore[attr-defined]
-            place.config.agent, session, place.state.owner, place.state.parent, root.waking.options_of(self.address), copy  # type: ignore[attr-defined]
-        )  # fmt: skip
+        root: Any = self._system()
+        state = await self._kept()
+        agent, options = root.waking.known(state.agent), root.waking.options_of(self.address) or taken_up(state.options)
+        ref: SessionRef = await root.open(agent, session, state.owner, state.parent, options, copied(state, at))
         return ref

@@ -11,11 +11,23 @@ from typing import Any
 import pytest
 import trio
 from attrs import frozen
-from durable import Clerk, Effects, played, said, until
+from durable import Clerk, Effects, outcomes, played, said, until
 from postgres_server import empty
 
-from actors import AskTimeout, LeaseLost, RunFailed, Status, TimerFired, UnknownRecipient
-from actors.models import call, calls, say, slow
+from actors import (
+    AskTimeout,
+    AssistantItem,
+    ConfigError,
+    RecipientStopped,
+    RunFailed,
+    Status,
+    Stopped,
+    TimerFired,
+    UnknownRecipient,
+    handle,
+    tool,
+)
+from actors.models import ScriptedModel, call, calls, say, slow
 from supervision import SessionRef, System, open_system
 
 
@@ -199,16 +211,109 @@ async def test_a_timer_of_a_session_that_nobody_runs_is_kept_and_can_be_cancelle
             assert "never" not in getattr(item, "text", "")
 
 
-# ------------------------------------------------------------------ what only its owner can do
-async def test_what_only_its_owner_can_do_is_refused_with_who_that_is(url: str) -> None:
-    """Orders reach it; its end, and a copy that goes on, are its owner's."""
+# ------------------------------------------------------------------ orders, its end, copies
+async def test_orders_reach_it_from_anywhere(url: str) -> None:
+    """Whoever runs it applies them."""
     async with pair(url, say("one")) as two:
         await two.session.pause()
         await until(lambda: two.here.session("s").status is Status.PAUSED)
         await two.session.resume()
         assert await two.session.ask("go") == "one"
         assert said(await two.session.record()) == ["go"]
-        agent = played()
-        two.there._root.waking.register(agent)
-        with pytest.raises(LeaseLost, match="is run by another process"):
-            await two.session.stop()
+
+
+@pytest.mark.parametrize("mode", ["now", "kill"])
+async def test_it_is_stopped_from_anywhere(url: str, mode: Any) -> None:
+    """In the midst of a call; when `stop` returns it has ended, everywhere."""
+    async with pair(url, call("book"), waits=True) as two:
+        await two.session.send("go")
+        await until(lambda: bool(two.effects.keys))
+        assert await two.session.stop(mode) == Stopped("stop")
+        with pytest.raises(RecipientStopped):
+            await two.session.send("hello")
+        assert await two.here.session("s").wait() == Stopped("stop")
+        record = await two.session.record()
+        assert (record.status, outcomes(record)) == (Status.STOPPED, ["cancelled"])
+
+
+async def test_it_is_stopped_in_the_midst_of_an_answer_and_while_it_is_paused(url: str) -> None:
+    """A stop waits for neither."""
+    async with pair(url, slow(60, say("never"))) as two:
+        await two.session.send("go")
+        await until(lambda: two.here.session("s").status is Status.RUNNING)
+        await two.session.stop()
+        other = await two.here.open(played(), session="t", deps=two.effects)
+        await other.pause()
+        await until(lambda: other.status is Status.PAUSED)
+        await two.there.session("t").stop()
+        assert [each.status for each in await two.there.sessions()] == [Status.STOPPED] * 2
+
+
+async def test_a_drain_from_elsewhere_lets_its_run_end(url: str) -> None:
+    """Its last answer is given."""
+    async with pair(url, slow(0.3, say("done"))) as two:
+        await two.session.send("go")
+        await until(lambda: two.here.session("s").status is Status.RUNNING)
+        await two.session.stop("drain")
+        assert [item.text for item in (await two.session.record()).items if isinstance(item, AssistantItem)] == ["done"]
+
+
+async def test_it_is_deleted_from_anywhere(url: str) -> None:
+    """Where it runs it is stopped first; nothing of it is left, and nothing brings it back."""
+    async with pair(url, slow(60, say("never"))) as two:
+        await two.session.send("go")
+        await until(lambda: two.here.session("s").status is Status.RUNNING)
+        await two.session.delete()
+        assert await two.there.sessions() == await two.here.sessions() == []
+        for ref in (two.session, two.here.session("s")):
+            with pytest.raises(RecipientStopped):
+                await ref.send("hello")
+
+
+@frozen
+class Leave:
+    """Delete yourself."""
+
+
+class Leaver(Clerk):
+    """Deletes itself, by a call or by a handler; it is cancelled in there."""
+
+    async def _leave(self) -> None:
+        self.deps.keys.append("leaves")
+        await self.find("s").delete()  # type: ignore[attr-defined]
+        self.deps.keys.append("is still there")
+
+    @tool
+    async def leave(self) -> None:
+        """Delete the session."""
+        await self._leave()
+
+    @handle
+    async def told(self, _message: Leave) -> None:
+        await self._leave()
+
+
+@pytest.mark.parametrize("body", ["go", Leave()])
+async def test_a_session_deletes_itself(url: str, body: Any) -> None:
+    """Nothing of it is left."""
+    effects = Effects()
+    async with open_system(store=url) as system:
+        session = await system.open(Leaver, session="s", model=ScriptedModel([call("leave")]), deps=effects)
+        await session.send(body)
+        assert await session.wait() == Stopped("stop")
+        with trio.fail_after(10):
+            while await system.sessions():  # noqa: ASYNC110  # a store has no event for it
+                await trio.sleep(0.01)
+    assert effects.keys == ["leaves"]
+
+
+async def test_a_copy_is_made_from_anywhere(url: str) -> None:
+    """It goes on where it was made; the original goes on where it runs."""
+    async with pair(url, say("one"), say("two")) as two:
+        assert await two.session.ask("go") == "one"
+        with pytest.raises(ConfigError, match="is not registered"):
+            await two.session.fork()
+        two.there._root.waking.register(played(say("three")))
+        copy = await two.session.fork(session="copy")
+        assert said(await copy.record()) == ["go"]
+        assert await two.session.ask("and?") == "two"

@@ -64,6 +64,10 @@ class Home(Protocol):
         """Cancel a call's task, if it still runs."""
         ...
 
+    async def end(self) -> None:
+        """End the session for good; it is cancelled in here."""
+        ...
+
     def live_calls(self) -> Collection[str]:
         """The calls whose tasks still run."""
         ...

@@ -7,6 +7,7 @@
     CancelCalls           those calls are settled
     CancelAllAttached     the calls it was stamped with are settled
     SetTimer, DropTimer   a timer is kept, or not any more: from where the session does not run
+    EndSession            none here: it is never read, for the end of the session is what says that it was done
     CallDeferred          nothing: whoever waits for that call looks again
 
 `StopRun` is stamped with the run, `CancelAllAttached` with the calls that it meant when it was accepted: a replay hits no other. A

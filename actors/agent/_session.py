@@ -15,7 +15,7 @@ import trio
 from attrs import evolve
 
 from actors import events
-from actors._envelope import INTERRUPT, Control, Envelope, StopRun, ended_call
+from actors._envelope import INTERRUPT, Control, EndSession, Envelope, StopRun, ended_call
 from actors._errors import ConfigError, LimitExceeded, MailboxFull, ModelError, TranscriptInvalid
 from actors._exit import Status
 from actors._inherit import Inherit
@@ -203,6 +203,8 @@ class Session:
     async def _orders(self) -> None:
         """Apply all there are, those too that come meanwhile: a fold moves the cursor of control over what lies before it."""
         while orders := self.box.orders(self.state.control_cursor):
+            if isinstance(orders[0].body.action, EndSession):
+                await self.home.end()
             await self._apply(partial(apply_order, self.turn, self.state, orders[0], trio.current_time()))
             if len(orders) == 1:
                 self.timers.follow()
@@ -324,17 +326,17 @@ class Session:
 
     async def _unanswered(self, error: Exception) -> None:
         """What a retry cannot cure ends the run; anything else crashes the loop, which is started again with a delay."""
-        if isinstance(error, ModelError) and final(error):
-            await self._fail(str(error), to_hide(self.state, error))
-        else:
+        if not (isinstance(error, ModelError) and final(error)):
             raise error
+        await self._fail(str(error), to_hide(self.state, error))
 
     def _cuts(self, envelope: Envelope) -> bool:
         """R4: what cancels the completion in progress. The loop looks at it next."""
         body = envelope.body
         if isinstance(body, Control):
-            unread = envelope.seq > self.state.control_cursor
-            return unread and isinstance(body.action, StopRun) and body.action.run in {None, self.turn.meant}
+            action, unread = body.action, envelope.seq > self.state.control_cursor
+            stops = isinstance(action, StopRun) and action.run in {None, self.turn.meant}
+            return unread and (stops or isinstance(action, EndSession))
         unread = envelope.seq > self.state.mail_cursor and not self.handlers.takes(body)
         return unread and envelope.priority is INTERRUPT and self.config.switches.interrupt_completions
 
