@@ -5,10 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
+import trio.lowlevel
+from attrs import evolve
 from sqlite_files import mail, opened
 from transcripts import says, user
 
-from actors import LeaseLost
+from actors import LeaseLost, StoreError
+from actors._limits import SESSION_DEFAULTS
 from actors.agent._record import Commit, State
 from actors.store import sqlite
 
@@ -73,6 +77,45 @@ async def test_what_was_begun_and_could_not_be_kept_is_kept_with_the_next_commit
         again = await store.load("s")
         assert again is not None
         assert again.items == [GO, OK]
+
+
+async def test_what_was_begun_outlives_the_failure_of_the_commit_that_took_it_along(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were one transaction, and only one of them is told that it failed."""
+
+    def full(*_: Any, **_change: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    async with opened(path) as store:
+        state = State("s", "Clerk")
+        await store.create(state)
+        with monkeypatch.context() as patched:
+            patched.setattr(sqlite, "commit", full)
+            await store.begin(state, Commit(append=(GO,)))
+            with pytest.raises(StoreError, match="full"):
+                await store.commit(state, Commit(append=(OK,)))
+        assert state.items == [GO]
+        await store.commit(state, Commit(append=(OK,)))
+    async with opened(path) as store:
+        again = await store.load("s")
+        assert again is not None
+        assert (again.items, again.version) == ([GO, OK], 2)
+
+
+async def test_what_was_begun_stays_before_mail_that_came_after_it(path: str) -> None:
+    """The mail was let in because there was room for it: what was begun had been read by then."""
+    async with opened(path) as store:
+        state = State("s", "Clerk", limits=evolve(SESSION_DEFAULTS, max_unread=1))
+        await store.create(state)
+        await store.send(mail("one"))
+        async with trio.open_nursery() as nursery:
+            await store.begin(state, Commit(append=(GO,), mail_cursor=1))
+            nursery.start_soon(store.send, mail("two"))
+            await trio.lowlevel.checkpoint()
+            await store.commit(state, Commit(append=(OK,)))
+        [found] = await store.sessions()
+        assert found.unread == 1
 
 
 async def test_what_was_begun_by_one_who_is_not_the_owner_is_refused_at_the_next_commit(path: str) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 
 from attrs import evolve
+from msgspec.structs import replace
 
 from actors._envelope import (
     CancelAllAttached,
@@ -70,7 +71,7 @@ def apply_order(turn: Turn, state: State, envelope: Envelope, now: float) -> App
         case DropTimer(timer=timer):
             applied = Applied(Commit(timers_gone=(timer,)))
     mail_cursor = envelope.seq if state.mail_cursor == envelope.seq - 1 else None  # nothing unread before it: it may be trimmed
-    return evolve(applied, commit=evolve(applied.commit, control_cursor=envelope.seq, mail_cursor=mail_cursor))
+    return evolve(applied, commit=replace(applied.commit, control_cursor=envelope.seq, mail_cursor=mail_cursor))
 
 
 def resumes(envelope: Envelope) -> bool:
@@ -83,7 +84,7 @@ def _pause(turn: Turn, state: State, envelope: Envelope, now: float) -> Applied:
         turn.retrying = turn.again = True  # when it is resumed
     gone = cut(turn, state, state.live, "the session was paused", now) if turn.switches.pause_cancels_calls else {}
     applied = _cutting(state, gone)
-    return evolve(applied, commit=evolve(applied.commit, status=Status.PAUSED, paused_at=envelope.seq))
+    return evolve(applied, commit=replace(applied.commit, status=Status.PAUSED, paused_at=envelope.seq))
 
 
 def _resume(turn: Turn, state: State) -> Applied:
@@ -104,7 +105,7 @@ def _stop(turn: Turn, state: State, envelope: Envelope, now: float) -> Applied:
         return Applied(Commit(floor=envelope.seq))
     applied = _cutting(state, cut(turn, state, (*state.live, *state.deferred), "the run was stopped", now))
     results = _results(turn, state, applied.cancelled)
-    commit = evolve(applied.commit, append=results, status=Status.IDLE, stop=envelope)
+    commit = replace(applied.commit, append=results, status=Status.IDLE, stop=envelope)
     return evolve(applied, commit=commit, stopped=True, rests=True)
 
 
@@ -155,7 +156,7 @@ def shutdown(turn: Turn, state: State, now: float, *, kept: bool, repeats: Repea
     """
     ends = [call for call in turn.began if not repeats(state.calls[call].tool)] if kept else state.live
     applied = _cutting(state, cut(turn, state, ends, "shutdown", now))
-    return evolve(applied, commit=evolve(applied.commit, loop=False))
+    return evolve(applied, commit=replace(applied.commit, loop=False))
 
 
 def recover(turn: Turn, state: State, live: Collection[str], now: float = 0.0, repeats: Repeats = never) -> Applied:

@@ -13,6 +13,7 @@ from typing import Any
 
 import trio
 from attrs import evolve
+from msgspec.structs import replace
 
 from actors import events
 from actors._envelope import INTERRUPT, Control, EndSession, Envelope, StopRun, ended_call
@@ -361,7 +362,7 @@ class Session:
         return None if found is None or isinstance(found.attach, Inherit) else found.attach
 
     async def _fail(self, reason: str, refused: Mapping[str, str] = EMPTY) -> None:
-        await self._commit(evolve(self.turn.failed(reason), refused=refused))
+        await self._commit(replace(self.turn.failed(reason), refused=refused))
         await self._end("failed")
 
     # -------------------------------------------------------------- looking

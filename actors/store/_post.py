@@ -89,6 +89,8 @@ class Intake:
 
     def flush(self) -> None:
         """Write what was accepted. What fails now is lost with the whole transaction."""
+        if not self._rows:
+            return
         self._db.executemany("INSERT INTO mail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
         self._db.executemany(
             "UPDATE mailboxes SET last = ?, control = ?, wakes = max(wakes, ?) WHERE box = ?",

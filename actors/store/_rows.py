@@ -11,6 +11,7 @@ Rows carry the number of this form (`CODEC`); a reader that does not know a numb
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NewType, get_type_hints
 
 import attrs
@@ -82,6 +83,7 @@ def _writer(tp: Any) -> Callable[[Any], Any]:
     return write
 
 
+_write_assistant = _writer(AssistantItem)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -140,10 +142,10 @@ def write_item(item: Item, held: Held, outcomes: Mapping[str, Outcome | None], *
     if isinstance(item, UserItem):
         doc = {"type": "amend" if amends else "user", **_user(item, held)}
     elif isinstance(item, AssistantItem):
-        doc = {"type": "assistant", **_converter.unstructure(item)}
+        doc = {"type": "assistant", **_write_assistant(item)}
     else:
         doc = {"type": "results", "results": [_result(each, held, outcomes) for each in item.results]}
-    return msgspec.json.encode(doc).decode()
+    return _text(doc)
 
 
 def _result(result: Result, held: Held, outcomes: Mapping[str, Outcome | None]) -> dict[str, Any]:
@@ -255,14 +257,13 @@ _COLUMNS = {
 _FACTS = {name: tp for name, tp in get_type_hints(State).items() if name not in _COLUMNS}
 _BLANK = State("", "")
 _PLAN = [(name, getattr(_BLANK, name), _writer(tp)) for name, tp in _FACTS.items()]
-_SLOTS = tuple(each.name for each in fields(State))
+_plain_facts = attrgetter(*_FACTS)
+_all_of = attrgetter(*(each.name for each in fields(State)))
 
 
 def after(state: State, commit: Commit) -> State:
     """What the state will be, without items, calls, timers and watches."""
-    ahead = State.__new__(State)  # a copy made by `evolve` costs five times as much
-    for name in _SLOTS:
-        setattr(ahead, name, getattr(state, name))
+    ahead = State(*_all_of(state))  # a copy made by `evolve` costs five times as much
     ahead.items = state.items[-1:] if commit.amend is not None else []
     ahead.calls, ahead.live, ahead.deferred, ahead.timers, ahead.watches = {}, {}, {}, {}, {}
     ahead.placeholders, ahead.fetched = set(state.placeholders), set(state.fetched)
@@ -272,7 +273,8 @@ def after(state: State, commit: Commit) -> State:
 
 def write_facts(state: State) -> str:
     """All that has no column of its own."""
-    return _text({name: write(value) for name, blank, write in _PLAN if (value := getattr(state, name)) != blank})
+    values = zip(_PLAN, _plain_facts(state), strict=True)
+    return _text({name: write(value) for (name, blank, write), value in values if value is not blank and value != blank})
 
 
 def read_facts(text: str, what: str) -> dict[str, Any]:

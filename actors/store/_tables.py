@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from attrs import frozen
 
 from actors._envelope import INTERRUPT, NORMAL, Envelope
@@ -190,14 +191,14 @@ def _envelope(row: tuple[Any, ...], box: int, base: int, ends: dict[str, Outcome
 
 
 # ------------------------------------------------------------------ commits
-@frozen(kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True):  # as a `Commit`
     """A commit as it goes into rows. `facts` is None where it changes nothing that stands in the session's own row."""
 
     session: str
     key: int
     epoch: int
-    version: int | None  # that it compares, and raises
+    version: int | None  # that it compares, and raises by its steps
+    steps: int = 1
     commit_id: bytes  # for a store whose reply to a commit can be lost
     items: Sequence[str]
     calls: Sequence[tuple[Any, ...]]
@@ -276,7 +277,7 @@ def _update(db: sqlite3.Connection, change: Change) -> None:
     if change.facts is not None:
         db.execute(
             "UPDATE sessions SET status = ?, version = version + ?, facts = ?, limits = coalesce(?, limits) WHERE key = ?",
-            (change.status, change.version is not None, change.facts, change.limits, change.key),
+            (change.status, 0 if change.version is None else change.steps, change.facts, change.limits, change.key),
         )
     if change.cursors is not None:
         db.execute(

@@ -45,13 +45,13 @@ MOST = 256  # jobs in one transaction: it bounds how long a commit can take
 
 
 @define(eq=False)
-class _Job:
+class Job:
     """Work to do, or a letter to accept, and what came of it: a value, or an error."""
 
     work: Any  # None for a letter
     letter: Letter | None
     then: Callable[[Any], Any] | None
-    task: trio.lowlevel.Task | None
+    task: trio.lowlevel.Task | None = None
     value: Any = None
     error: BaseException | None = None
 
@@ -65,6 +65,10 @@ class _Job:
         """Nobody waits for it any more."""
         self.task = None
         return trio.lowlevel.Abort.SUCCEEDED
+
+    def stay(self, _raise_cancel: Any) -> trio.lowlevel.Abort:
+        """It is waited for to the end, as under a shield."""
+        return trio.lowlevel.Abort.FAILED
 
 
 class _HandOver(trio.abc.Instrument):
@@ -83,13 +87,13 @@ class Writer:
 
     def __init__(self, path: str, db: sqlite3.Connection, foreign: Work, then: Callable[[Any], Any]) -> None:
         self.commits = 0
-        self._foreign = (foreign, None, then, None)
+        self._foreign = (foreign, None, then)
         self._version: int | None = None  # of the file; only other processes' commits change it
         self._path = path
         self._db = db
-        self._gathered: list[_Job] = []  # in trio's thread, until it has nothing else to do
+        self._gathered: list[Job] = []  # in trio's thread, until it has nothing else to do
         self._passes = 0  # of the scheduler, that they may still wait for a job that somebody waits for
-        self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._token = trio.lowlevel.current_trio_token()
         self._hand_over = _HandOver(self._send_off)
         trio.lowlevel.add_instrument(self._hand_over)
@@ -100,32 +104,45 @@ class Writer:
     # -------------------------------------------------------------- in trio's thread
     def take_in(self, letter: Letter, then: Callable[[Accepted], Any]) -> Coroutine[Any, Any, Any]:
         """As `do`: accept a letter."""
-        return self._wait(None, letter, then)
+        return self._wait(Job(None, letter, then))
 
     def do(self, work: Callable[[sqlite3.Connection], T], then: Callable[[T], Any] | None = None) -> Coroutine[Any, Any, Any]:
         """Run `work` in a transaction; what `then` makes of its result, or the result, once it is durable.
 
         Cancelled meanwhile, it is done all the same. Raises what `work` raises, and `StoreError` for what SQLite could not do.
         """
-        return self._wait(work, None, then)
+        return self._wait(Job(work, None, then))
+
+    def carry_out(self, work: Work, then: Callable[[Any], Any]) -> Coroutine[Any, Any, Any]:
+        """As `do`, and a cancel that comes meanwhile waits until it is done."""
+        return self._wait(Job(work, None, then), shielded=True)
 
     @enable_ki_protection
-    async def _wait(self, work: Work | None, letter: Letter | None, then: Callable[[Any], Any] | None) -> Any:
+    async def _wait(self, job: Job, *, shielded: bool = False) -> Any:
         if self._over:
             raise StoreError(f"the store {self._path} is closed; use it inside the block of its system")
-        job = _Job(work, letter, then, trio.lowlevel.current_task())
+        job.task = trio.lowlevel.current_task()
         self._gathered.append(job)
         self._passes = 0
-        return await trio.lowlevel.wait_task_rescheduled(job.leave)
+        return await trio.lowlevel.wait_task_rescheduled(job.stay if shielded else job.leave)
 
-    def post(self, work: Work, then: Callable[[Any], Any] | None = None) -> None:
+    def withdraw(self, posted: Job) -> bool:
+        """Take back what was posted, if it is not on its way yet and nothing came after it."""
+        newest = bool(self._gathered) and self._gathered[-1] is posted
+        if newest:
+            self._gathered.pop()
+        return newest
+
+    def post(self, work: Work, then: Callable[[Any], Any] | None = None) -> Job:
         """Run `work` without waiting for it; `then` hears if it is kept, nobody if it is not.
 
         It goes with the next job that somebody waits for, or as soon as trio has nothing to do.
         """
         if not self._gathered:
             self._passes = PATIENCE
-        self._gathered.append(_Job(work, None, then, None))
+        job = Job(work, None, then)
+        self._gathered.append(job)
+        return job
 
     def _send_off(self, pause: float) -> None:
         if self._gathered and (pause > 0 or self._passes <= 0):
@@ -142,7 +159,7 @@ class Writer:
         await trio.to_thread.run_sync(self._thread.join)
 
     @enable_ki_protection
-    def _settle(self, batch: list[_Job]) -> None:
+    def _settle(self, batch: list[Job]) -> None:
         for job in batch:
             if job.error is None and job.then is not None:
                 try:
@@ -162,9 +179,9 @@ class Writer:
             except trio.RunFinishedError:
                 return
 
-    def _batches(self) -> Iterator[list[_Job]]:
+    def _batches(self) -> Iterator[list[Job]]:
         """All that waits, as it came, at most `MOST` jobs at a time, until the end."""
-        waiting: list[_Job] = []
+        waiting: list[Job] = []
         over = False
         while waiting or not over:
             while not over and len(waiting) < MOST:
@@ -178,7 +195,7 @@ class Writer:
                 yield waiting[:MOST]
                 waiting = waiting[MOST:]
 
-    def _commit(self, batch: list[_Job]) -> None:
+    def _commit(self, batch: list[Job]) -> None:
         """One transaction. Whatever happens, each job has its result, no transaction stays open, and the thread lives."""
         done = outcome.capture(self._transact, batch)
         if isinstance(done, outcome.Error):
@@ -187,12 +204,12 @@ class Writer:
                 job.error = job.error or type(failed)(*failed.args)
             self._roll_back()
 
-    def _transact(self, batch: list[_Job]) -> None:
+    def _transact(self, batch: list[Job]) -> None:
         db = self._db
         db.execute("BEGIN IMMEDIATE")
         [version] = db.execute("PRAGMA data_version").fetchone()
         if version != self._version:
-            batch.insert(0, _Job(*self._foreign))
+            batch.insert(0, Job(*self._foreign))
         intake, lonely = Intake(db), len(batch) == 1
         for job in batch:
             if job.letter is None:
@@ -210,7 +227,7 @@ class Writer:
         self.commits += 1
         self._version = version
 
-    def _work(self, job: _Job, intake: Intake, *, lonely: bool) -> None:
+    def _work(self, job: Job, intake: Intake, *, lonely: bool) -> None:
         """Do one job, under a savepoint if it is not alone. Raises `sqlite3.Error` where the whole transaction is lost."""
         db = self._db
         if not lonely:

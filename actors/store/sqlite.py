@@ -8,11 +8,12 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
 import trio
-from attrs import define
+from attrs import define, frozen
 
 from actors._envelope import Envelope, Receipt
 from actors._errors import LeaseLost, StoreError
@@ -23,7 +24,7 @@ from actors.agent._record import Commit, Draft, State
 from ._admit import Accepted, Letter
 from ._api import Checkup, SessionSummary
 from ._box import StoredMailbox
-from ._change import changed
+from ._change import changed, joined
 from ._checkup import checkup
 from ._continuations import answer
 from ._holder import LEASE, new_holder
@@ -48,7 +49,7 @@ from ._tables import (
     unfinished,
 )
 from ._trouble import trouble
-from ._writer import Writer
+from ._writer import Job, Writer
 
 T = TypeVar("T")
 
@@ -71,6 +72,14 @@ class _Wanted:
                 self.release(self.held)
 
 
+@frozen
+class _Begun:
+    """A commit that its session has, and the file not yet."""
+
+    change: Change
+    job: Job
+
+
 class SQLiteStore:
     """Sessions in a SQLite file, durable when a commit or a send returns."""
 
@@ -85,7 +94,7 @@ class SQLiteStore:
         self._boxes: dict[str, StoredMailbox] = {}
         self._keys: dict[str, int] = {}
         self._idle: dict[str, int] = {}  # up to which of its mail a session that was let go of had nothing to do
-        self._begun: dict[str, Change] = {}  # what is on its way to the file, though its state has it
+        self._begun: dict[str, _Begun] = {}  # what is on its way to the file, though its state has it
         self._woken: Callable[[str], object] = lambda _session: None
         self._lost: Callable[[str], object] = lambda _session: None
         self._writer: Writer | None = None
@@ -286,16 +295,22 @@ class SQLiteStore:
     async def commit(self, state: State, commit_: Commit) -> None:
         """Keep a commit, then apply it."""
         change = self._changed(state, commit_)
-        before = self._begun.get(state.id)
+        writer, begun = self._open(), self._begun.get(state.id)
 
         def kept(accepted: list[Accepted]) -> None:
             for each in accepted:
                 self._deliver(each)
             self._apply(state, commit_, change)
-            self._is_kept(state.id, before)
+            self._is_kept(state.id, begun)
 
-        with trio.CancelScope(shield=True):
-            await self._open().do(lambda db: commit(db, change) if before is None else commit_both(db, before, change), kept)
+        work = partial(commit, change=change)
+        if begun is not None:
+            whole = joined(begun.change, change)
+            if whole is not None and writer.withdraw(begun.job):
+                work = partial(commit, change=whole)
+            else:
+                work = partial(commit_both, begun=begun.change, change=change)
+        await writer.carry_out(work, kept)
 
     async def begin(self, state: State, commit_: Commit) -> None:
         """Apply a commit that is on its way to the file; the next one sees to it that it is there."""
@@ -307,10 +322,10 @@ class SQLiteStore:
         def kept(accepted: list[Accepted]) -> None:
             for each in accepted:
                 self._deliver(each)
-            self._is_kept(state.id, change)
+            self._is_kept(state.id, begun)
 
-        self._begun[state.id] = change
-        self._open().post(lambda db: commit(db, change), kept)
+        begun = _Begun(change, self._open().post(partial(commit, change=change), kept))
+        self._begun[state.id] = begun
         self._apply(state, commit_, change)
 
     def _changed(self, state: State, commit_: Commit) -> Change:
@@ -332,7 +347,7 @@ class SQLiteStore:
         if commit_.limits is not None:
             self._bound(state)
 
-    def _is_kept(self, session: str, begun: Change | None) -> None:
+    def _is_kept(self, session: str, begun: _Begun | None) -> None:
         if begun is not None and self._begun.get(session) is begun:
             del self._begun[session]
 

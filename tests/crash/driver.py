@@ -21,8 +21,9 @@ from typing import Any
 
 import psycopg
 import trio
-from attrs import asdict, evolve, frozen
+from attrs import asdict, frozen
 from auditor import Report, audit
+from msgspec.structs import replace
 from postgres_server import Server, in_schema
 from village import live
 
@@ -101,7 +102,7 @@ def torn(change: Any) -> tuple[Any, Any] | None:
     if change.cursors is None or not change.items:
         return None
     nothing = {"items": (), "calls": (), "letters": (), "facts": None, "version": None}
-    return evolve(change, **nothing), evolve(change, cursors=None)
+    return replace(change, **nothing), replace(change, cursors=None)
 
 
 def in_between() -> None:
