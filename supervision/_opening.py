@@ -29,6 +29,7 @@ from actors.agent._kept import kept, taken_up
 from actors.agent._record import Commit, State
 from actors.store._api import SessionSummary
 from actors.store._copy import Copy
+from actors.tools._context import new_token
 
 from ._place import Place
 from ._session import SessionPlace, check_session_id
@@ -167,7 +168,9 @@ class Opener:
         config = configure(wish.agent, options, limits)
         root.waking.register(wish.agent)
         root.waking.remember(id, wish.options)
-        new = State(id, wish.agent.__name__, wish.parent, wish.owner, limits=config.limits, options=kept(options))
+        new = State(
+            id, wish.agent.__name__, wish.parent, wish.owner, limits=config.limits, options=kept(options), seal=new_token()
+        )
         state = await self._stored(found, wish.agent, new)
         with ExitStack() as stack:
             stack.callback(root.store.release, state)

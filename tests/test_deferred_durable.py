@@ -18,6 +18,9 @@ from supervision import System, open_system
 PAID = Outcome.completed("paid 5")
 
 
+BANK: dict[str, str] = {}  # by idempotency key, the token that it will answer to
+
+
 class Till(Agent):
     """You give money back."""
 
@@ -29,6 +32,15 @@ class Till(Agent):
         """Give it back, once somebody has said yes."""
         self.deps.keys.append(context.continuation)
         return Outcome.deferred("a person has to say yes")
+
+    @tool(idempotent=True)
+    async def refund_safely(self, context: ToolContext) -> Outcome:
+        """Tell the bank, under the call's key, and who it is to answer; it takes some time to return."""
+        BANK.setdefault(context.idempotency_key, context.continuation)  # a bank that has the key already does nothing
+        self.deps.keys.append(context.idempotency_key)
+        if self.deps.waits:
+            await self.deps.ends.wait()
+        return Outcome.deferred("the bank has to pay")
 
     @tool
     async def work(self) -> str:
@@ -75,6 +87,21 @@ async def test_a_call_deferred_by_a_process_that_was_killed_is_answered_in_the_n
     async with system_on(place, till(), deps=effects) as system:
         assert told(await system.session("s").record()) == told(record)
         assert (await system.complete(str(row.token), PAID)).duplicate
+
+
+async def test_the_token_of_a_call_that_is_started_again_is_the_same(place: Path | str) -> None:
+    """The bank has it from the first attempt, and heeds no second one: its answer would be nobody's."""
+    BANK.clear()
+    effects = Effects()
+    await killed(place, till(call("refund_safely")), effects)
+    async with system_on(place, till(say("asked"), say("It is paid.")), deps=effects) as system:
+        await until(lambda: len(effects.keys) == 1)
+        await system.session("s").wait_answer()
+        await system.complete(BANK["s/call_1"], PAID)
+        record = await answered(system)
+        assert (record.calls[0].outcome, outcomes(record)) == (PAID, ["deferred"])
+        other = await system.session("s").fork(session="t")
+        assert other._session().state.seal not in {"", system.session("s")._session().state.seal}
 
 
 async def test_an_answer_is_taken_where_nobody_can_run_the_session(place: Path | str) -> None:

@@ -49,7 +49,9 @@ def path(tmp_path: Path) -> str:
 
 async def busy_state(store: Store) -> State:
     """A session in which everything that can be kept is kept."""
-    state = State("s", "Clerk", "parent", "ada", limits=evolve(SESSION_DEFAULTS, max_unread=7), options='{"max_rounds":3}')
+    state = State(
+        "s", "Clerk", "parent", "ada", limits=evolve(SESSION_DEFAULTS, max_unread=7), options='{"max_rounds":3}', seal="x"
+    )
     await store.create(state)
     for body in ("go", "more", Control(StopRun(run=1)), "unread"):
         await store.send(mail(body))

@@ -27,7 +27,7 @@ from actors.models._blocks import ToolCall, Usage
 from actors.store._answer import Overtaken
 from actors.store._api import Store
 from actors.tools._call import execute, in_thread, unknown
-from actors.tools._context import ToolContext
+from actors.tools._context import ToolContext, token_of
 
 from ._actions import Applied
 from ._agent import Agent, Config
@@ -161,7 +161,7 @@ class Calls:
         return await execute(tool, self.agent, call, context)
 
     def _context(self, row: CallRecord, call: ToolCall, life: Life) -> ToolContext:
-        token = trio.lowlevel.current_trio_token()
+        run = trio.lowlevel.current_trio_token()
 
         def progress(payload: Any) -> None:
             life.check()
@@ -170,9 +170,10 @@ class Calls:
                 self._progressed(call.id, payload, life)
                 return
             with suppress(trio.RunFinishedError):
-                token.run_sync_soon(self._progressed, call.id, payload, life)
+                run.run_sync_soon(self._progressed, call.id, payload, life)
 
-        return ToolContext(call.id, call.tool, self._state.id, self._state.owner, row.idempotency_key, progress)
+        token = token_of(self._state.seal, call.id)
+        return ToolContext(call.id, call.tool, self._state.id, self._state.owner, row.idempotency_key, progress, token)
 
     def _progressed(self, call: str, payload: Any, life: Life) -> None:
         if call in self._state.live:

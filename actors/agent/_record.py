@@ -202,6 +202,7 @@ class State:
     heard: bool = False  # it has read mail of its parent, which is to be told how the run ends
     refused: dict[str, str] = field(factory=dict)
     options: str = ""  # that it was opened with, as far as they have JSON (`_kept.py`)
+    seal: str = field(default="", repr=False)  # a secret of its own, of which the tokens of its calls are made
 
     def apply(self, commit: Commit) -> None:
         """Take a commit over. Only a store calls it, once the commit is kept."""

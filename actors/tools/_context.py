@@ -1,13 +1,26 @@
 """What a tool can ask of the call that runs it."""
 
+import hmac
 import secrets
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from attrs import field, frozen
 
 from ._value import to_value
+
+
+def new_token() -> str:
+    """One that nobody can guess."""
+    return secrets.token_urlsafe(24)
+
+
+def token_of(seal: str, call: str) -> str:
+    """The token of a call, of its session's secret; a new one where there is none: sessions of before schema 3 have no seal."""
+    if not seal:
+        return new_token()
+    return urlsafe_b64encode(hmac.digest(seal.encode(), call.encode(), "sha256")[:24]).decode()
 
 
 @frozen
@@ -19,8 +32,8 @@ class ToolContext:
 
     `continuation` is the token of this call, in case the tool returns `Outcome.deferred(reason)`: the call then ends without an
     outcome, and whoever has the token gives it one with `system.complete(token, outcome)`, once, from any process on the store, in a
-    minute or in a month. Nobody can guess it. It counts from the moment the tool's return is kept; a call that begins again
-    has another.
+    minute or in a month. Nobody can guess it, and it is the same each time this very call is started. It counts from the moment the
+    tool's return is kept.
     """
 
     call: str
@@ -29,7 +42,7 @@ class ToolContext:
     owner: str | None
     idempotency_key: str
     _progress: Callable[[Any], None] = field(eq=False, repr=False)
-    continuation: str = field(factory=partial(secrets.token_urlsafe, 24), init=False, eq=False, repr=False)
+    continuation: str = field(factory=new_token, eq=False, repr=False)
 
     def progress(self, payload: Any) -> None:
         """Note how far the call is, for whoever looks at it. Returns at once; from the tool's task, its thread, its asyncio loop.
