@@ -69,7 +69,7 @@ class Outcome:
 
     @classmethod
     def deferred(cls, reason: str) -> "Outcome":
-        """A person or a host will answer later, by a continuation token."""
+        """What a tool returns for somebody to answer later, by the continuation token of its context; `reason` is for the model."""
         return cls("deferred", error=reason)
 
     @property

@@ -80,7 +80,7 @@ class ToolProgress(Event):
 
 @frozen
 class ToolDetached(Event):
-    """The model goes on without this call; its outcome will be mail."""
+    """The model goes on without this call; its outcome will be mail. With `deferred: ...` as the reason, from whoever has its token."""
 
     kind: ClassVar[Literal["tool_detached"]] = "tool_detached"
     reason: str

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 import trio
 from postgres_server import empty
-from postgres_stores import until
+from postgres_stores import Losing, opened, until
 from test_store import kept, store, unread
 from test_store_watches import told, watch
 from test_watches_apart import LIMITS, stores
@@ -186,6 +186,22 @@ async def test_two_that_answer_at_once_are_told_apart(stores: tuple[Store, Store
     assert found is not None
     assert sorted(told) == sorted([found[0].calls["call_1"].status, "conflict"])
     assert len(found[1]) == 1
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_an_answer_whose_commit_was_not_heard_of_is_kept_once(losing: type[Losing], moment: str) -> None:
+    """A server that goes away at the wrong moment: whoever answers has a receipt, and it is the first one."""
+    async with opened(empty()) as store:
+        await waiting(store)
+        losing.lose = moment
+        receipt = await store.complete("secret", PAID)
+        assert (losing.lost, receipt.seq, receipt.duplicate, unread(store)) == (
+            1,
+            1,
+            False,
+            [ContinuationResult("secret", PAID)],
+        )
+        assert (await store.complete("secret", PAID)).duplicate
 
 
 # ------------------------------------------------------------------ versions

@@ -6,10 +6,12 @@ from typing import ClassVar
 import pytest
 import trio
 from durable import Effects, killed, outcomes, system_on, until
-from postgres_stores import rows
+from postgres_server import empty
+from postgres_stores import Losing, rows
 
 from actors import Agent, Outcome, SessionRecord, ToolContext, UnknownToken, UserItem, tool
 from actors.models import Scripted, ScriptedModel, call, calls, say
+from actors.store import _pg_pool
 from actors.store.memory import MemoryStore
 from actors.store.postgres import PostgresStore
 from actors.store.sqlite import SQLiteStore
@@ -156,6 +158,26 @@ async def test_a_stop_that_meets_an_answer_of_another_process_keeps_the_answer(p
         assert outcomes(record) == ["completed", "cancelled"]
         assert await session.ask("well?") == "stopped and paid"
         await other.close()
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_a_call_whose_deferral_was_not_heard_of_is_deferred_once(
+    losing: type[Losing], monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The server was away for too long to tell: whatever became of it, the call waits for its answer."""
+    monkeypatch.setattr(_pg_pool, "PATIENCE", 0.0)
+    effects = Effects()
+    agent = till(call("refund_safely"), say("asked"), say("It is paid."))
+    async with system_on(empty(), agent, deps=effects) as system:
+        session = await system.open(agent, session="s", deps=effects)
+        BANK.clear()
+        await session.send("go")
+        await until(lambda: bool(effects.keys))
+        losing.lose = moment
+        effects.ends.set()
+        assert await session.wait_answer() == "asked"
+        await system.complete(BANK["s/call_1"], PAID)
+        assert ((await answered(system)).calls[0].outcome, losing.lost, effects.keys) == (PAID, 1, ["s/call_1"])
 
 
 async def test_a_session_that_waits_for_an_answer_alone_is_no_process_s_to_run(place: Path | str) -> None:

@@ -217,11 +217,14 @@ class Calls:
                 log.error("the end of %s could not be kept yet: %s", call, error, extra={"address": self._state.id})  # noqa: TRY400
             await trio.sleep(AGAIN)
 
-    async def carry_out(self, decide: Callable[[], Applied], commit: Callable[[Commit], Awaitable[None]]) -> Applied:
-        """Decide, and commit it. If a deferred call that it would end was answered meanwhile, decide anew once that is known here."""
+    async def carry_out(
+        self, decide: Callable[[], tuple[bool, Applied]], commit: Callable[[Commit], Awaitable[None]]
+    ) -> tuple[bool, Applied]:
+        """Decide, and commit it; what `decide` said. If a deferred call that it would end was answered meanwhile, decide anew once that is known."""
         while True:
             async with self.ending:
-                applied, waiting = decide(), set(self._state.deferred)
+                waiting = set(self._state.deferred)
+                was, applied = decide()
                 try:
                     if applied.commit != NOTHING:
                         await commit(applied.commit)
@@ -230,7 +233,7 @@ class Calls:
                 else:
                     if applied.rests:
                         self._turn.rest()
-                    return applied
+                    return was, applied
             await self._heard({row.id for row in applied.commit.calls if row.id in waiting}, conflict)
 
     async def _heard(self, calls: set[str], conflict: Overtaken) -> None:

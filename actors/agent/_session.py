@@ -211,14 +211,7 @@ class Session:
                 self.timers.follow()
 
     async def _apply(self, decide: Callable[[], Applied]) -> None:
-        about_to_run = False
-
-        def decided() -> Applied:
-            nonlocal about_to_run
-            about_to_run = self.busy
-            return decide()
-
-        applied = await self.calls.carry_out(decided, self._commit)
+        about_to_run, applied = await self.calls.carry_out(lambda: (self.busy, decide()), self._commit)
         self.calls.settled(applied.cancelled)
         if applied.stopped:
             await self._end("stopped")
@@ -301,9 +294,9 @@ class Session:
         folded = [envelope for envelope in self._mail() if envelope.seq <= (ask.commit.mail_cursor or 0)]
         await self._commit(ask.commit, ahead=True)
         self.calls.forget_told()
-        self.calls.answered(folded)
         if ask.begins:
             self._emit(events.RunStarted)
+        self.calls.answered(folded)
         self._read_inbox(ask)
         if ask.nudge is not None:
             self._emit(events.Continuing, nudge=ask.nudge)
