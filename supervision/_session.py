@@ -170,18 +170,20 @@ class SessionPlace(Place):
         self, identity: Identity, body: object, *, id: str | None, priority: Priority, seconds: float
     ) -> Receipt:
         """As `admit`, waiting for room."""
-        until = trio.current_time() + seconds
+        until = trio.current_time() + seconds if seconds else 0.0
         if not self.passes():
             self._check(identity, None)
-            how: dict[str, Any] = {"id": id, "priority": priority, "hops": identity.hops, "permit": identity.permit}
             try:
-                return await self.mailbox.accept_when_room(seconds, self._body(body), identity.sender, **how)  # type: ignore[no-any-return]
+                return await self.mailbox.accept_when_room(  # type: ignore[no-any-return]
+                    seconds, self._body(body), identity.sender,
+                    id=id, priority=priority, hops=identity.hops, permit=identity.permit,
+                )  # fmt: skip
             except SendRefused as refusal:
                 if not self.passes():
                     self._refused(refusal)
                     raise
-        how = {"id": id, "priority": priority, "seconds": until - trio.current_time()}
-        return await self._kept_on().admit_when_room(identity, body, **how)  # type: ignore[no-any-return]
+        left = until - trio.current_time() if seconds else 0.0
+        return await self._kept_on().admit_when_room(identity, body, id=id, priority=priority, seconds=left)  # type: ignore[no-any-return]
 
     def passes(self) -> bool:
         """Whether it stops here and goes on elsewhere, or later: the store takes its mail meanwhile."""

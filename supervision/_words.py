@@ -24,7 +24,7 @@ def as_words(address: str, body: object) -> UserMessage | AgentMessage | None:
         return None
     text: object = body.text
     media: Sequence[object] = getattr(body, "media", ())
-    if not isinstance(text, str) or not all(isinstance(each, Media) for each in media):
+    if not isinstance(text, str) or (media and not all(isinstance(each, Media) for each in media)):
         raise TypeError(f"a message to {address} has a str for its text and Media beside it; found {body!r}")
     if not text.strip() and not media:
         raise ConfigError(f"an empty message to {address} was refused; write some words, or attach media")

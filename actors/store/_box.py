@@ -46,15 +46,22 @@ class StoredMailbox(Mailbox):
         """As `post`."""
         return self.post(body, sender)
 
-    async def accept_when_room(self, seconds: float, body: Any, sender: Sender, **how: Any) -> Receipt:
+    async def accept_when_room(
+        self,
+        seconds: float,
+        body: Any,
+        sender: Sender,
+        *,
+        permit: Admission = _as_asked,
+        priority: Priority = NORMAL,
+        **how: Any,
+    ) -> Receipt:
         """Accept durably, waiting up to `seconds` for room. Cancelled once it was handed to the store, it may have been accepted."""
-        permit: Admission = how.pop("permit", _as_asked)
-        wish: Priority = how.pop("priority", NORMAL)
         await trio.lowlevel.checkpoint_if_cancelled()
         if seconds <= 0:
-            return await self._store(Draft(self.address, body, sender, priority=permit(wish), **how))
+            return await self._store(Draft(self.address, body, sender, priority=permit(priority), **how))
         return await self._accept_by(
-            trio.current_time() + seconds, lambda: Draft(self.address, body, sender, priority=permit(wish), **how)
+            trio.current_time() + seconds, lambda: Draft(self.address, body, sender, priority=permit(priority), **how)
         )
 
     async def _accept_by(self, until: float, draft: Callable[[], Draft]) -> Receipt:

@@ -27,7 +27,7 @@ from actors._outcome import Outcome
 from actors._problems import MisfitError
 from actors._tagged import tagged_converter
 from actors.agent._record import CallRecord, Commit, State
-from actors.models._blocks import Block, Text, Thinking, ToolCall
+from actors.models._blocks import Block, Text, Thinking, ToolCall, Usage
 from actors.models._items import AssistantItem, Item, Nudge, Placeholder, Result, ResultsItem, UserItem
 
 CODEC = 1
@@ -81,6 +81,10 @@ def _writer(tp: Any) -> Callable[[Any], Any]:
     """What writes values of this type."""
     write: Callable[[Any], Any] = _converter.get_unstructure_hook(tp)
     return write
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 _write_assistant = _writer(AssistantItem)
@@ -256,7 +260,8 @@ _COLUMNS = {
 }  # fmt: skip
 _FACTS = {name: tp for name, tp in get_type_hints(State).items() if name not in _COLUMNS}
 _BLANK = State("", "")
-_PLAN = [(name, getattr(_BLANK, name), _writer(tp)) for name, tp in _FACTS.items()]
+_AS_THEY_ARE = {int, Usage}  # msgspec writes them as the readers take them
+_PLAN = [(name, getattr(_BLANK, name), _same if tp in _AS_THEY_ARE else _writer(tp)) for name, tp in _FACTS.items()]
 _plain_facts = attrgetter(*_FACTS)
 _all_of = attrgetter(*(each.name for each in fields(State)))
 
@@ -266,7 +271,7 @@ def after(state: State, commit: Commit) -> State:
     ahead = State(*_all_of(state))  # a copy made by `evolve` costs five times as much
     ahead.items = state.items[-1:] if commit.amend is not None else []
     ahead.calls, ahead.live, ahead.deferred, ahead.timers, ahead.watches = {}, {}, {}, {}, {}
-    ahead.placeholders, ahead.fetched = set(state.placeholders), set(state.fetched)
+    ahead.placeholders, ahead.fetched, ahead.refused = set(state.placeholders), set(state.fetched), dict(state.refused)
     ahead.apply(commit)
     return ahead
 

@@ -1,8 +1,12 @@
-"""LangGraph with its SQLite checkpointer: the same graph as in `langgraph.py`, a checkpoint behind each step."""
+"""LangGraph with its SQLite checkpointer (WAL, `synchronous=FULL`): the same graph as in `langgraph.py`, a checkpoint behind each step.
+
+By default it writes the checkpoint of a step while the next one runs already; `durability="sync"` has it written before.
+"""
 
 import asyncio
 import time
 from statistics import median
+from typing import Any
 
 import msgspec
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -17,6 +21,15 @@ THREAD = {"configurable": {"thread_id": "s"}}
 
 
 def durable_round(n: int) -> Measured:
+    return _rounds(n, "async")
+
+
+def written_before(n: int) -> Measured:
+    """No step begins before the checkpoint of the last one is written."""
+    return _rounds(n, "sync")
+
+
+def _rounds(n: int, durability: Any) -> Measured:
     async def play(rounds: int, watch: Stopwatch) -> int:
         tally: list[int] = []
         with a_file() as path:
@@ -24,7 +37,7 @@ def durable_round(n: int) -> Measured:
                 made = graph(rounds, tally, saver)
                 config = {"recursion_limit": 3 * rounds + 10, **THREAD}
                 with watch:
-                    await made.ainvoke({"messages": [("user", "Go.")]}, config)
+                    await made.ainvoke({"messages": [("user", "Go.")]}, config, durability=durability)
         return sum(tally)
 
     async def run() -> Measured:
