@@ -313,7 +313,11 @@ class SQLiteStore:
         await writer.carry_out(work, kept)
 
     async def begin(self, state: State, commit_: Commit) -> None:
-        """Apply a commit that is on its way to the file; the next one sees to it that it is there."""
+        """Apply a commit that is on its way to the file; the next one sees to it that it is there.
+
+        Until the writer has it, the next one takes it along, as one change. So no failure of the next one may undo it for good: it stays
+        in `_begun` until it is kept. And what came between the two, mail that found room because of it, say, keeps it where it is.
+        """
         if state.id in self._begun or commit_.mail or not commit_.loop:
             await self.commit(state, commit_)
             return
