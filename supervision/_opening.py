@@ -22,6 +22,8 @@ from typing import Any
 import trio
 from attrs import evolve, frozen
 
+from actors._check import check_type
+from actors._envelope import split_address
 from actors._errors import ConfigError, LeaseLost, RecipientStopped, StoreError
 from actors._exit import Status, Stopped
 from actors.agent._agent import Agent, check_options, configure
@@ -32,9 +34,9 @@ from actors.store._copy import Copy
 from actors.tools._context import new_token
 
 from ._place import Place
-from ._session import SessionPlace, check_session_id
+from ._session import SessionPlace
 from ._session_ref import SessionRef
-from ._spec import ChildSpec, check_owner
+from ._spec import ChildSpec, check_name, check_owner
 
 TRIES = 3
 
@@ -72,7 +74,7 @@ class Opener:
         check_options(agent, options)
         check_owner("a session", owner)
         id = await self._new_id(agent) if session is None else session
-        check_session_id(id)
+        _check_id(id)
         await self._alone(id)
         place = self._root.router.places.get(id)
         if place is not None and copy is None:
@@ -226,3 +228,14 @@ def _check_live(place: Place, agent: type[Agent]) -> SessionPlace:
     if refusal is not None:
         raise refusal
     return place
+
+
+def _check_id(id: str) -> None:
+    """ConfigError unless the id is an address of which no segment is a call's."""
+    check_type("open", "session", id, str, "its id")
+    try:
+        segments = split_address(id)
+    except ValueError as error:
+        raise ConfigError(f"a session cannot have the id {id!r}: {error}") from None
+    for segment in segments:
+        check_name("a session", segment)

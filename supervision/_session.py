@@ -9,7 +9,6 @@ from typing import Any
 import trio
 
 from actors._actor import Actor
-from actors._check import check_type
 from actors._envelope import (
     RUNTIME_BODIES,
     Action,
@@ -22,10 +21,8 @@ from actors._envelope import (
     Sender,
     StopRun,
     UserMessage,
-    split_address,
 )
 from actors._errors import (
-    ConfigError,
     Fenced,
     LeaseLost,
     NotPermitted,
@@ -53,21 +50,10 @@ from ._owner import PATIENCE, OwnerPlace
 from ._place import Place
 from ._reach import out_of_reach
 from ._session_ref import SessionRef
-from ._spec import Backoff, ChildSpec, check_name
+from ._spec import Backoff, ChildSpec
 from ._words import as_words
 
 log = logging.getLogger("postroom.supervision")
-
-
-def check_session_id(id: str) -> None:
-    """ConfigError unless the id is an address of which no segment is a call's."""
-    check_type("open", "session", id, str, "its id")
-    try:
-        segments = split_address(id)
-    except ValueError as error:
-        raise ConfigError(f"a session cannot have the id {id!r}: {error}") from None
-    for segment in segments:
-        check_name("a session", segment)
 
 
 class Fence:
@@ -175,8 +161,7 @@ class SessionPlace(Place):
             self._check(identity, None)
             try:
                 return await self.mailbox.accept_when_room(  # type: ignore[no-any-return]
-                    seconds, self._body(body), identity.sender,
-                    id=id, priority=priority, hops=identity.hops, permit=identity.permit,
+                    seconds, self._body(body), identity.sender, id=id, priority=priority, hops=identity.hops, permit=identity.permit
                 )  # fmt: skip
             except SendRefused as refusal:
                 if not self.passes():
