@@ -9,7 +9,7 @@ from attrs import evolve, fields
 from postgres_server import PASSWORD, Server, empty
 from postgres_stores import Losing, opened, pause, rows, until
 from sqlite_files import mail
-from test_sqlite import busy_state
+from test_sqlite import OUTCOME, WORDS, busy_state, one_round
 from transcripts import user
 
 from actors import ConfigError, IdConflict, LeaseLost, Status, StoreError, UserMessage, VersionConflict
@@ -41,6 +41,19 @@ def unread(store: PostgresStore, id: str = "s") -> list[int]:
 
 
 # ------------------------------------------------------------------ opened again
+async def test_each_thing_stands_in_the_tables_once(url: str) -> None:
+    """As in a file: an outcome in the ledger, words in the mail."""
+    async with opened(url) as store:
+        state = await one_round(store)
+    tables = [name for (name,) in rows(url, "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")]
+    text = "\n".join(row for name in tables for (row,) in rows(url, f"SELECT t::text FROM {name} t"))
+    assert (text.count(OUTCOME), text.count(WORDS)) == (1, 1)
+    async with opened(url) as store:
+        again = await store.load("s")
+        assert again is not None
+        assert again.items == state.items
+
+
 async def test_everything_of_a_session_survives(url: str) -> None:
     """Field by field, also those that somebody will add."""
     async with opened(url) as store:

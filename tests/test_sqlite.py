@@ -37,6 +37,8 @@ from actors.models._blocks import Usage
 from actors.models._items import Placeholder, Result
 from actors.store._api import Store
 from actors.store._tables import _UNFINISHED
+from actors.store.postgres import PostgresStore
+from actors.store.sqlite import SQLiteStore
 
 SEEN = Outcome.completed("seen")
 
@@ -164,28 +166,31 @@ async def test_a_session_whose_creation_is_cancelled_is_nobody_s(path: str) -> N
             assert (await _taken(other)).id == "s"
 
 
+WORDS, OUTCOME = "w" * 5000, "o" * 5000
+
+
+async def one_round(store: SQLiteStore | PostgresStore) -> State:
+    """A session with a long message, a call that it led to, and its long outcome."""
+    long = Outcome.completed(OUTCOME)
+    state = State("s", "Clerk")
+    await store.create(state)
+    await store.send(mail(WORDS))
+    [words] = store.mailbox("s").unread(0)
+    asked = CallRecord("call_1", "look", {"id": "call_1"})
+    await store.commit(state, Commit(append=(UserItem([words]), asks("call_1")), calls=(asked,), mail_cursor=1))
+    end = Draft("s", ToolCallFinished("call_1", "look", long), FromToolCall("s", "call_1"))
+    await store.commit(state, Commit(calls=(ended(state.calls["call_1"], long),), mail=(end,)))
+    await store.commit(state, Commit(append=(ResultsItem([Result("call_1", "look", long)]),)))
+    return state
+
+
 async def test_each_thing_stands_in_the_file_once(path: str) -> None:
     """An outcome in the ledger, words in the mail, arguments with the model's answer."""
-    long = Outcome.completed("o" * 5000)
     async with opened(path) as store:
-        state = State("s", "Clerk")
-        await store.create(state)
-        await store.send(mail("w" * 5000))
-        [words] = store.mailbox("s").unread(0)
-        await store.commit(
-            state,
-            Commit(
-                append=(UserItem([words]), asks("call_1")),
-                calls=(CallRecord("call_1", "look", {"id": "call_1"}),),
-                mail_cursor=1,
-            ),
-        )
-        end = Draft("s", ToolCallFinished("call_1", "look", long), FromToolCall("s", "call_1"))
-        await store.commit(state, Commit(calls=(ended(state.calls["call_1"], long),), mail=(end,)))
-        await store.commit(state, Commit(append=(ResultsItem([Result("call_1", "look", long)]),)))
+        state = await one_round(store)
     with closing(sqlite3.connect(path)) as db:
         text = "\n".join(db.iterdump())
-    assert (text.count("o" * 5000), text.count("w" * 5000)) == (1, 1)
+    assert (text.count(OUTCOME), text.count(WORDS)) == (1, 1)
     async with opened(path) as store:
         again = await store.load("s")
         assert again is not None
